@@ -35,10 +35,10 @@
    kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
    capability. Launchers that are called directly do not check for NULL pointers.
 
-   KBK_OPS and KBK_TABLE in >>table are the only lists. Ids, dispatch, listing and tests are made from them.
-   Compiled by a C or C++ compiler without CUDA, the file has the table, the formulas and the oracles; launch
-   pointers are then NULL. Including the file instantiates the whole table, and therefore compiles every kernel.
-   KBK_NO_REGISTRY leaves the tables out: only launchers that are called are then compiled.
+   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. Ids, dispatch, listing and tests
+   are generated from them. A C or C++ compiler without CUDA compiles the table, the formulas and the oracles; the
+   launch pointers are then NULL. Including the file instantiates all rows of the table, and therefore compiles
+   every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the program calls are compiled.
 
    FROM OTHER LANGUAGES
 
@@ -52,23 +52,24 @@
    SCRATCH MEMORY
 
        kbk_workspace(v, dtype, &shape) returns the bytes that a variant needs at a.workspace. The first KBK_TICKETS
-       bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
-       workspace serves all variants, one launch at a time.
+       bytes are counters. Set every byte to 0 (or 0xFF) once. Every kernel leaves valid counters behind, so all
+       variants can use the same workspace, but not at the same time.
 
    TUNING
 
-       A model chooses among the configurations of select and tf32 (matmul, matmul_e4m3, bmm). kbk_tune measures the
-       best ones instead, and appends the fastest to a file. Later processes read it: KBK_TUNED=tuned.txt ./program
+       The variants select and tf32 (matmul, matmul_e4m3, bmm) choose the configuration with the shortest predicted
+       time. kbk_tune instead measures the configurations with the shortest predictions, and appends the fastest
+       to a file. Later processes read this file: KBK_TUNED=tuned.txt ./program
 
-           #include "kbench.h"                          // for its clock; a function of yours can replace it
+           #include "kbench.h"                          // for its timer; your own function can replace it
            #include "kbench_kernels.cuh"
            why = kbk_tune(kbk_find("matmul", "fwd", "select"), KBK_BF16, &a, kbk_clock_kbench, "tuned.txt");
 
-   ADDING AN OPERATION touches three places, and a missing piece is a compile error (>>rope is an example)
+   ADDING AN OPERATION needs edits in three places; a missing edit is a compile error (>>rope is an example)
        1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
        2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
        3. a row for each variant in KBK_TABLE_<group>
-       The suite, the tests and the Python interface follow from the rows. tests/ladder.py --write updates lists.
+       The suite, the tests and the Python interface read these rows. tests/ladder.py --write updates documents.
 
    NAMES
 
@@ -81,12 +82,12 @@
        bar, wg, fa, fab             mbarrier; warpgroup (wgmma); FlashAttention forward; backward
        Names in capitals have a prefix, so that a program may be compiled with -DN=1024. T and U are exceptions,
        because CUDA's headers use them as well.
-       The rung is data in the table, never part of a name. Variant words are a closed list, KBKI_WORDS in >>table:
+       A rung's number is in the table, never in a name. Variant words are a closed list, KBKI_WORDS in >>table:
 
        access   naive     one thread per element or row
                 stride    grid-stride loop, device-sized grid
                 vec       16-byte accesses
-                unroll    several of them in flight per thread
+                unroll    several 16-byte accesses in flight per thread
                 bulk      pipeline of cp.async.bulk copies in shared memory
                 approx    approximate special functions (16-bit types only)
        rows     block     CTA per row
@@ -108,9 +109,9 @@
                 cpasync   cp.async pipeline (multistage)
                 warptile  CTA, warp and thread tiles
                 warpmma   mma.sync; no overlap of loads and products
-                swizzle   the same on tiles loaded by 16-byte vectors, swizzled
-                tmaload   the same on tiles loaded by TMA
-                warpgroup wgmma on such tiles, no overlap
+                swizzle   warpmma on swizzled tiles, loaded by 16-byte accesses
+                tmaload   warpmma on tiles loaded by TMA
+                warpgroup wgmma on tiles loaded by TMA; no overlap of loads and products
                 mma       mma.sync on swizzled tiles
                 mmapipe   mma.sync and a cp.async pipeline
                 wgmma     TMA, double buffering, one consumer warpgroup
@@ -127,10 +128,10 @@
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
-   READING ORDER, operations and what they teach
+   READING ORDER, operations and the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
         2 strided gather chase: sectors, random reads, latency
-        3 relu gelu_tanh dropout: special functions limit 16-bit types, memory f32; random numbers
+        3 relu gelu_tanh dropout: special functions limit 16-bit types, memory limits f32; random numbers
         4 transpose: shared memory, bank conflicts, padding
         5 sum mse: tree, shuffles, atomics, tickets
         6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
@@ -223,10 +224,10 @@
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
-      KBK_ONLY=softmax,matmul  a list of groups out of KBKI_GROUPS: the tables have their rows only, in the order of
-                               the list, and no other kernel is compiled
-      KBK_PART=1               all groups but those of KBK_PART=2, matrix products and attention: two objects that
-                               are compiled in parallel
+      KBK_ONLY=softmax,matmul  a list of groups from KBKI_GROUPS: the tables contain only the rows of these groups,
+                               in the order of the list, and only their kernels are compiled
+      KBK_PART=1               all groups except matrix products and attention; these are in KBK_PART=2. Two
+                               objects can thus be compiled in parallel
       KBK_VARIANTS=tma,select  a list of variants: the other rows stay in the tables, without launch pointers
       KBK_TYPES=f32,bf16       a list of element types, out of f32, f16, bf16. One variant in one type compiles in
                                seconds. An unknown name in a list is a compile error that shows the name. nvcc ends
@@ -234,11 +235,11 @@
       KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
       KBENCH_SHARED            defines the C functions of >>shared, for an object or a shared library
       KBK_API_ONLY             only types and the declarations of >>shared: for programs linked with such an object
-      KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
-                               or libcublasLt when first launched
+      KBK_CUBLAS               compiles the rows of cuBLAS; needs cublas_v2.h and cublasLt.h. The first launch
+                               loads libcublas or libcublasLt
       KBK_NO_CUBLAS            overrides KBK_CUBLAS
-      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits at an mbarrier for more than so many seconds
-                               (of 2e9 clocks) stops with an error instead of waiting for ever */
+      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits at an mbarrier for more than this number of
+                               seconds (2e9 clock cycles each) stops with an error instead of waiting for ever */
 
 // clang-format off
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
@@ -273,7 +274,7 @@ enum { KBKI_ONLY_KNOWN = 0 KBKI_EACH(KBKI_GROUP_KNOWN, , KBK_ONLY) };
 #else
 #define KBKI_BUILT(group, x) KBKI_GROUPS(group, x)
 #endif
-// KBKI_HAS_<type>: whether the type is compiled.
+// KBKI_HAS_<type>: 1 if the type is compiled, otherwise 0.
 #ifdef KBK_TYPES
 #define KBKI_TYPE_IS(name, type) || KBK_TYPES_has_no_##name == type
 #define KBKI_TYPE_IN(type) 0 KBKI_EACH(KBKI_TYPE_IS, type, KBK_TYPES)
@@ -291,7 +292,7 @@ enum {
 #undef KBK_CUBLAS
 #endif
 
-// Not every file uses all functions of a header; this avoids warnings about it.
+// Prevents warnings about functions and tables of this header that a program does not use.
 #define KBK_FN static inline __attribute__((unused))
 #define KBK_DATA static const __attribute__((unused))
 
@@ -312,12 +313,12 @@ enum {
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
       dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Other types
                are not compiled.
-      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75 (tensor cores) is 80 for bf16
+      sm       lowest compute capability, 0 for any; 90a means exactly 9.0; 75 (tensor cores) means 80 for bf16
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED if atomics add in no fixed order;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
 #define KBKI_SIZES(gpu, cpu) gpu, cpu
-// Sizes of several operations.
+// Sizes that several operations use.
 #define KBKI_AXES "batch_size x sequence_length x tensor_dimension: "
 #define KBKI_SIZES_CPU KBKI_AXES "small 1x64x256; medium 1x128x512; batch 1,2,8x64x256"
 #define KBKI_SIZES_ROWS                                                                                          \
@@ -350,7 +351,8 @@ enum {
     "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x2x32x64x0,1"
 #define KBKI_SQUARE KBKI_AXES "small 1x512x512; medium 2x1024x2048; large 4x1024x4096; batch 1,2,4,8x256x1024; "
 #define KBKI_SQUARE_CPU KBKI_AXES "small 1x64x64; medium 1x128x256; batch 1,2,4x64x128; "
-// M, N and K that differ: tall, few rows and rows that are not aligned to 16 bytes, deep; wide.
+// Shapes whose M, N and K differ: large M; small M, also with rows that are not aligned to 16 bytes; large K;
+// large N.
 #define KBKI_SIZES_MATMUL                                                                                        \
     KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; "                         \
     "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; "       \
@@ -368,7 +370,7 @@ enum {
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
-// Rows of cuBLAS. The vendor's 8-bit product is in cuBLASLt; its variant is named cublas like the others.
+// Rows of cuBLAS. The 8-bit product is in cuBLASLt; its variant is named cublas, too.
 #ifdef KBK_CUBLAS
 #define KBKI_CUBLAS(row) row
 #else
@@ -392,7 +394,7 @@ enum {
     row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
     row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
-    row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")       \
+    row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, last CTA folds the parts") \
     row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
     row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
@@ -434,7 +436,7 @@ enum {
     row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
     row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
     row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
-    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns its memory")     \
+    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns memory to the driver") \
     row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 
@@ -483,7 +485,7 @@ enum {
     row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
     row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")                 \
+    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial")        \
     row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
     row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
@@ -558,7 +560,7 @@ enum {
     row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
     row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
     row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
+    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
     row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
@@ -575,7 +577,7 @@ enum {
     row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
     row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
     row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
+    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
     row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
@@ -586,7 +588,7 @@ enum {
     row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
     row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
     row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
-    row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
+    row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")
 
 #define KBK_OPS_mse(row)                                                                                         \
     row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]",                                   \
@@ -596,7 +598,7 @@ enum {
 #define KBK_TABLE_mse(row)                                                                                       \
     row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
     row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
-    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")              \
+    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")     \
     row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 
@@ -613,11 +615,11 @@ enum {
     row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")              \
     row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")         \
     row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")    \
-    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")        \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx")      \
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
-    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")       \
+    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx")  \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")     \
-    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: one kernel reads, one writes")
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
 
 #define KBK_OPS_transpose(row)                                                                                   \
     row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30,  \
@@ -644,10 +646,10 @@ enum {
     row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
     row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll")                   \
-    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")            \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd")             \
+    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards")   \
     row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
-    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums by DSMEM")
+    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
 
 #define KBK_OPS_embedding(row)                                                                                   \
     row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]",                     \
@@ -658,10 +660,10 @@ enum {
 #define KBK_TABLE_embedding(row)                                                                                 \
     row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two vectors per thread, ids first")             \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread")      \
     row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
     row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
-    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted, one owner per row of dW")
+    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
 #define KBK_OPS_rope(row)                                                                                        \
     row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x': halves exchanged, first negated",                    \
@@ -682,12 +684,12 @@ enum {
         "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4,           \
         KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0))
 #define KBK_TABLE_matmul(row)                                                                                    \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C, warps along rows") \
-    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "warps along columns")                           \
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows")    \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns")            \
     row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
     row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
     row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "loads and stores of 4, A transposed in tiles")  \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles")  \
     row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
     row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")        \
     row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
@@ -699,15 +701,15 @@ enum {
     row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
     row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
     row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
-    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C, during the next tile")            \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed")  \
     row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")   \
-    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")          \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment")    \
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied")   \
     row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
     row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
-    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, split-K")     \
+    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "tile size by shape (up to 256 x 128); split-K") \
     KBKI_CUBLAS(row(matmul, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")) \
     KBKI_CUBLAS(row(matmul_e4m3, fwd, cublas, 99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation"))
 
@@ -716,9 +718,9 @@ enum {
         "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))
 #define KBK_TABLE_bmm(row)                                                                                       \
-    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, wgmma; persistent over the batch")      \
+    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel")    \
     row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
@@ -732,22 +734,22 @@ enum {
         KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0))
 #define KBK_TABLE_attention(row)                                                                                 \
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32 keys a time")  \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles")    \
     row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
     row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
     row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
     row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
     row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
-    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, two consumers in turn")   \
-    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent, items by shape, 2-4 consumers")      \
+    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate")   \
+    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape")   \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
     row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
     row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
     row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
-    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same with wgmma and TMA")    \
-    KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "vendor's batched GEMMs, own softmax"))
+    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "like flashmma, with wgmma and TMA") \
+    KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "batched GEMMs of cuBLAS, own softmax kernel"))
 
-// The closed list of variant words: a row with another word does not compile.
+// The closed list of variant names: a row with any other name does not compile.
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
@@ -784,7 +786,7 @@ enum {
 #include <string.h>
 
 #ifdef __CUDACC__
-#ifndef KBK_API_ONLY // these headers take longer to compile than a small program
+#ifndef KBK_API_ONLY // compiling these headers takes longer than compiling a small program
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -800,10 +802,10 @@ enum {
 #endif
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
-#define KBK_IGNORE (-100)  // target that the loss ignores
+#define KBK_IGNORE (-100)  // target value of rows that the loss ignores
 #define KBK_TICKETS 256    // bytes of counters at the start of the workspace
-#define KBK_MAX_TENSORS 12 // most tensors of an operation
-#define KBK_OUTS 4         // most outputs of an operation
+#define KBK_MAX_TENSORS 12 // largest number of tensors of an operation
+#define KBK_OUTS 4         // largest number of outputs of an operation
 
 typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 
@@ -812,11 +814,11 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 #define KBK_BRAIN (1u << KBK_BF16)
 #define KBK_ALL (KBK_SINGLE | KBK_HALF)
 
-// Families of operations: the meaning of a shape. A program can choose shapes for an operation it does not know by
-// name.
+// Families of operations. The family tells which members of kbk_shape an operation uses, so that a program can
+// choose shapes for an operation that it does not know by name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; strided: stride; gather: among
+    KBK_PICK,  // n = rows * cols accesses; strided also uses stride, gather uses among
     KBK_SUM,   // n = rows * cols elements, one result
     KBK_ROWS,  // rows of cols elements
     KBK_GEMM,  // M = rows, N = cols, K = k; layout
@@ -826,27 +828,27 @@ enum {
 
 enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 
-// Parameters of an operation. An operation reads those that its card names.
+// Parameters of an operation. An operation reads only the parameters that its card names.
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
-    int64_t k;          // matrix products: length of the sums
-    int64_t vocabulary; // embedding: rows of the table
-    int64_t stride;     // strided: distance between elements read; 0: 1
-    int64_t among;      // gather: number of elements that the indices select from; 0: n
+    int64_t k;          // matrix products: inner dimension K
+    int64_t vocabulary; // embedding: number of rows of the table
+    int64_t stride;     // strided: distance between elements read; 0 means 1
+    int64_t among;      // gather: number of elements that the indices select from; 0 means n
     double p;           // dropout: probability of a zero
-    int causal;         // attention: a query sees no later key
-    int layout;         // matrix products: operand that is stored transposed
-    int sequential;     // gather: index i mod among instead of random ones
+    int causal;         // attention: 1: a query attends to no later key
+    int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
+    int sequential;     // gather: 1: index i is i mod among; 0: indices are random
     uint64_t seed;      // dropout: key of the mask
 } kbk_shape;
-// Calls f for each size of a shape.
+// Calls f for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
 
 typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
 
 typedef struct kbk_args {
     kbk_shape s;
-    const void* in[8]; // inputs in the order of _tensors
+    const void* in[8]; // inputs in the order of kbk_<op>_<dir>_tensors
     void* out[KBK_OUTS];
     void* workspace; // 256-byte aligned; see "scratch memory" above
     size_t workspace_bytes;
@@ -857,7 +859,7 @@ typedef struct kbk_args {
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
-enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64, KBK_KE4M3 }; // kbk_tensor.kind; KBK_T is the element type
+enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64, KBK_KE4M3 }; // kbk_tensor.kind; KBK_T: the element type of the variant
 enum { KBK_ON_DEVICE, KBK_ON_HOST };                     // kbk_tensor.place
 // kbk_tensor.fill
 enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
@@ -865,14 +867,17 @@ enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
 typedef struct kbk_tensor {
     const char* name;
     int role, kind;
-    int64_t count;    // elements
-    // elements per unit; 0: belongs to no unit (weights, column sums) and is always compared as a whole
+    int64_t count;    // number of elements
+    // number of elements per unit; 0: the tensor has no units (weights, column sums); all of it is compared
     int64_t per_unit;
-    int64_t scales;   // outputs: magnitudes per unit that the oracle also returns: 0, 1 or per_unit
-    int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
-    double a, b;      // sequence: i mod b.  cycle: the successor of i in one cycle through all of [0, b)
-    int place;        // on the host: pinned memory, unless the variant's origin says KBK_PAGEABLE
-    int optional;     // 1: an output that is not written if its pointer is NULL
+    int64_t scales;   // outputs: number of magnitudes per unit that the oracle also returns: 0, 1 or per_unit
+    // Values of element i, by fill. normal: mean a, standard deviation b.  uniform: in [a, b).  ids: integers in
+    // [a, b).  same: a.  sequence: i mod b.  cycle: the successor of i in one cycle through all integers of [0, b)
+    int fill;
+    double a, b;
+    // KBK_ON_HOST means pinned memory, or pageable memory if the variant's origin has KBK_PAGEABLE
+    int place;
+    int optional;     // 1: the output may be NULL and is then not written
 } kbk_tensor;
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
@@ -885,7 +890,8 @@ typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
-// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
+// kbk_variant.origin: kernel of this library or of a vendor, and properties that a program must know before it
+// launches or times the variant
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
@@ -899,9 +905,9 @@ enum {
 // Result of kbk_verify.
 typedef struct kbk_report {
     const char* why;         // NULL: passed
-    int64_t bad;             // elements outside their bound
-    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
-    double got, want, bound; // of the worst element: |got - want| should be <= bound
+    int64_t bad;             // number of elements outside their bound
+    int64_t index;           // index of the worst element in the tensor; -1: nothing was compared
+    double got, want, bound; // result, oracle and bound of the worst element; it passes if |got - want| <= bound
     double norm, norm_bound; // ||got - want|| / ||want||
 } kbk_report;
 
@@ -912,9 +918,9 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  Whether a signature (kbk_op.signature) has a dimension, by its letter, or an option, by its name. Letters: N, C, D:
-    cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.  *: any number of
-    dimensions, which are rows if there is a C */
+/*  Return whether a signature (kbk_op.signature) has the dimension with this letter, or the option with this name.
+    Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n *
+    stride.  *: any number of dimensions, which are rows if there is a C */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -931,7 +937,7 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 }
 #ifndef KBK_API_ONLY
 
-// norm, ulps, abs of f32, of f16, of bf16
+// Three tolerances: norm, ulps and abs for f32, then for f16, then for bf16.
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
 // clang-format on
@@ -940,7 +946,7 @@ typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
     const char* sizes[2]; // for the GPU, for the oracle on the CPU
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the count
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the number of tensors
     int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
                                           // tensors that belong to no unit, such as column sums, are written
     // Oracle. Writes units u0..u1-1 of output k at out[k] + (u - u0) * per_unit, tensors without units at out[k],
@@ -959,11 +965,12 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
-// Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
+// Lowest compute capability of a variant. KBK_SM_EXACT: the variant has instructions of one architecture (sm_90a)
+// and runs on this architecture only.
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
-    KBK_SM_75 = 75, // f16 on tensor cores; bf16 needs 80
+    KBK_SM_75 = 75, // f16 on tensor cores; bf16 on tensor cores needs 80
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -981,17 +988,18 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// The operation of a variant, with the tolerance of that variant.
+// Returns the operation of a variant, with the tolerance of this variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
-    // 8192: 13 bits fewer
+    // TF32 has 13 mantissa bits fewer than f32: 2^13 = 8192
     if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192;
     return op;
 }
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word>: whether the variant is compiled. An unknown name in KBK_VARIANTS stays an undeclared identifier.
+// KBKI_HAS_<word>: 1 if the variant is compiled, otherwise 0. An unknown name in KBK_VARIANTS stays an undeclared
+// identifier.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1006,7 +1014,7 @@ enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// Constructors for the tensors of an operation.
+// These functions make the tensor descriptors of an operation.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1036,8 +1044,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         (void)n, __VA_ARGS__;                                                   \
         return count;                                                           \
     }
-/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
-    n = rows * cols; rows, cols; elem: bytes per element. */
+/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the card, computed in
+    double from n = rows * cols, rows, cols, and elem (bytes per element). */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     (void)n, (void)rows, (void)cols;                                                \
@@ -1051,8 +1059,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-/*  NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of more than
-    2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+/*  Returns NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of
+    more than 2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1068,8 +1076,8 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
     return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
-/*  NULL, or why these arguments cannot be launched on any device: the shape; a NULL output that would be written;
-    a NULL input that has elements, unless nothing is written. */
+/*  Returns NULL, or why these arguments cannot be launched on any device: an invalid shape; a NULL pointer for an
+    output that would be written; a NULL pointer for an input that would be read. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1098,10 +1106,11 @@ typedef struct kbk_u4 {
 } kbk_u4;
 
 // Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
-// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order.
+// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order of calls.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // One multiplication gives both halves of a product; on a GPU they are half of the work.
+        // One 64-bit multiplication gives the upper and the lower half of a product. On a GPU, these
+        // multiplications are half of the work.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1113,7 +1122,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     return ctr;
 }
 
-// Counter = (block, tensor id, purpose), key = seed.
+// Returns Philox block number `block`: the counter is (block, tensor id, purpose), the key is the seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
     const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
@@ -1130,15 +1139,15 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// Tests of the bits, which a build with fast-math cannot remove.
+// These functions test bits, because a compiler with fast-math may remove comparisons with NaN or infinity.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// Converts x to the bits of the element type: to nearest, ties to even, rounded once. Overflow gives infinity, NaN
-// a quiet NaN.
+// Converts x to the bits of the element type. It rounds once, to nearest, ties to even. Overflow gives infinity;
+// NaN gives a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1146,7 +1155,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     uint32_t sign = (uint32_t)(b >> 63) << (m + e);
     int exp = (int)(b >> 52 & 0x7FF);
     if (exp == 0x7FF) return sign | inf | (man ? 1u << (m - 1) : 0);
-    if (exp == 0) return sign; // zero, or far below the least subnormal number of the element types
+    if (exp == 0) return sign; // zero, or far below the smallest subnormal number of the element types
     man |= 1ull << 52;
     exp += bias - 1023;
     int shift = 52 - m;
@@ -1183,7 +1192,8 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// To nearest, ties to even; saturates: larger numbers and infinity become 448.
+// Converts x to the bits of e4m3. It rounds to nearest, ties to even, and saturates: larger numbers and infinity
+// become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
     int e = 0;
@@ -1192,17 +1202,18 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 steps of this exponent; fewer if x is subnormal
+    // x in units of the spacing at its exponent: 8 to 16; less than 8 if x is subnormal
+    double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
-    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 steps of an exponent are 8 steps of the next
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // low = 16 carries into the exponent
 }
 
-// Converts n stored elements of a tensor to double; exact (64-bit ids below 2^53).
+// Converts n stored elements of a tensor to double. The result is exact, except for 64-bit ids above 2^53.
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        uint64_t bits = 0; // little-endian, like every host of CUDA
+        uint64_t bits = 0; // valid on little-endian hosts; CUDA supports no others
         memcpy(&bits, c, (size_t)size);
         x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
                : kind == KBK_KI32   ? (double)(int32_t)bits
@@ -1211,7 +1222,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// Converts n doubles to stored elements, rounded once.
+// Converts n doubles to stored elements, with one rounding.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1223,10 +1234,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Element i of stream (seed, id): word i mod 4 of block i / 4. Normal numbers: Box & Muller (1958), from the
-// block's two pairs of words.
+// Returns element i of the random stream (seed, id). It comes from word i mod 4 of Philox block i / 4. Normal
+// numbers (Box & Muller 1958) come from a pair of words of this block.
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    // scale of a 32-bit word, and of its upper 24 bits
+    // factors that scale a 32-bit word, and its upper 24 bits, to [0, 1)
     const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
@@ -1239,10 +1250,10 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions
-    hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n,
-    and by 4 if n is. For powers of two
-    the sequence is well scattered; if n has no square factor, it is a stride. n must be below 2^31. */
+/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions hold
+    (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n, and by
+    4 if n is. If n is a power of two, successive numbers are well scattered. If no square divides n, they differ
+    by a constant, modulo n. n must be below 2^31. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1261,7 +1272,8 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Elements i0..i0+n-1 of input number id, for the oracle: rounded to the type in which they are stored.
+// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. They are rounded to the type in which
+// the tensor is stored.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1284,7 +1296,7 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-// Spacing of the element type at |x|; at least the least subnormal number.
+// Returns the spacing of the element type's numbers at |x|, which is never below the smallest subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1305,7 +1317,7 @@ KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* o
     return 0;
 }
 
-// Root mean square of the finite values.
+// Returns the root mean square of the finite values.
 KBK_FN double kbki_rms(const double* x, int64_t n) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1314,7 +1326,7 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
 }
 
 // Compares one element: NaN and infinities must agree with the oracle, other values must be within the bound.
-// Returns 1 if it passes.
+// Returns 1 if the element passes.
 KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, double scale, double* bound) {
     double w = fabs(want) > scale ? fabs(want) : scale;
     *bound = fabs(c->ulps) * kbk_ulp(dtype, w) + c->abs;
@@ -1326,16 +1338,17 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    double diff2, ref2, rounding2, compared, worst; // rounding: error of the oracle rounded to the element type
+    // sums of squares; rounding: error of rounding the oracle to the element type
+    double diff2, ref2, rounding2, compared, worst;
     int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
 
-// Compares part of a unit; rms: the unit's row scale.
+// Compares part of a unit with the oracle; rms: the unit's row scale (see kbk_check).
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Below the least normal number, an error of half the least subnormal number is unavoidable; it is not
-    // counted.
+    // Half the smallest subnormal number is subtracted from each error, because results below the smallest normal
+    // number cannot avoid an error of this size.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1356,13 +1369,13 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // A few elements may all be rounded in the same direction, which a norm of many would average out.
+    // Over many elements, rounding errors average out. Over a few elements, all of them may be near the maximum.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
     r->norm = ref > 0 ? diff / ref : diff > 0 ? KBKI_HUGE : 0;
     r->norm_bound = c->norm + few;
-    // Nor can the error be smaller than the rounding error, if a few large elements dominate the norm.
+    // If a few large elements dominate the norm, even a result that is rounded once has a large relative error.
     if (ref > 0 && r->norm_bound * ref < rounding) r->norm_bound = rounding / ref;
     if (r->bad)
         r->why = "an element is outside its bound";
@@ -1371,8 +1384,9 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     return r->why == NULL;
 }
 
-/*  Verifies output k for units u0..u1-1 (a tensor without units: as a whole). got: the bytes of these units as the
-    device stored them. out: what the oracle wrote for them, including magnitudes. Returns 1 if it passes. */
+/*  Compares output k with the oracle for units u0 to u1 - 1, or the complete tensor if it has no units. got:
+    these units as the device stored them. out: the oracle's results for these units, including magnitudes.
+    Returns 1 if the output passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1387,7 +1401,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal to the oracle
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1404,8 +1418,8 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
-               (tickets).
+  >>device     Functions that kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the
+               last CTA (tickets).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1421,7 +1435,7 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    static constexpr uint32_t minus_inf = 0xFF800000u; // two elements if they have 16 bits
+    static constexpr uint32_t minus_inf = 0xFF800000u; // for 16-bit types: two elements
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
 };
@@ -1436,7 +1450,7 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Element type of a matrix product: T; bf16 for e4m3.
+// Element type of the result of a matrix product: T, but bf16 if T is e4m3.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
@@ -1462,10 +1476,11 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 }
 
 /*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
-    Width = 1 the same kernel serves addresses that are not aligned to 16 bytes. Data in flight stays packed, which
-    takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints: evict-first hints
-    (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. They are written in PTX, because the
-    compiler may split a plain assignment into smaller accesses and move these between the arithmetic. */
+    Width = 1, the same kernel code works for addresses that are not aligned to 16 bytes. Data in flight stays
+    packed, which takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints:
+    evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. Loads and stores
+    are written in PTX, because the compiler may split a plain assignment into smaller accesses and move these
+    between the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
@@ -1486,7 +1501,8 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-        // Makes the compiler unpack again in the next pass, instead of keeping the floats in registers.
+        // Makes the compiler unpack the vector again in the next pass, instead of keeping the floats in
+        // registers.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1514,7 +1530,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// Maximum of two words, by element; ignores NaN, like fmaxf.
+// Returns the elementwise maximum of two words; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1534,10 +1550,11 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// Division of n elements from p: single elements up to the first 16-byte boundary, whole vectors, single elements.
+// Splits the n elements at p into single elements before the first 16-byte boundary (head), 16-byte vectors
+// (packs), and single elements after the last vector (tail).
 struct kbki_span {
     int64_t packs;
-    int head, tail; // each less than Width, so at most 14 together
+    int head, tail; // head and tail are less than Width each, so their sum is at most 14
 };
 template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
     int64_t head = Width == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
@@ -1546,7 +1563,7 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// The single element for thread t (there must be at least 14 threads), or -1.
+// Returns the index of the single element that thread t processes, or -1. At least 14 threads must call it.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
@@ -1574,15 +1591,15 @@ struct kbki_sum2 {
     }
 };
 
-// Reduction over every group of Lanes lanes.
+// Reduces over each group of Lanes lanes of a warp.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// Reduction over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs slots of
-// its own, which saves a barrier.
+// Reduces over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs other slots,
+// because there is no barrier after the last read.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1599,24 +1616,25 @@ __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type 
 #define KBKI_LOG2E 1.4426950408889634f
 #define KBKI_LN2 0.6931471805599453f
 
-// hardware, relative error about 2^-22; results below 2^-126 are 0
+// Returns 2^x by one instruction, with a relative error of about 2^-22; results below 2^-126 are 0.
 __device__ __forceinline__ float kbki_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-__device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
+__device__ __forceinline__ float kbki_reciprocal(float x) { // one instruction, error at most 1 ulp
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Whether a base is so large that its rounding error, up to 32, is comparable to the exponents themselves.
+// Returns whether a base is so large that its rounding error (32 at 2^29) is comparable to the differences of
+// exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. The base b is rounded here, because
-    rounding it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use
-    numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers are 32 and more apart. Then only numbers equal to m
-    contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is replaced by -FLT_MAX, because
-    (-inf) - (-inf) is NaN. */
+/*  The base of exponentials: exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2. The base b is
+    rounded here, because rounding it within an FMA could give a base different from that of the sum. If m log2(e)
+    is coarse (masks use numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers differ by at least 32. Then
+    only numbers equal to m contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is
+    replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1624,15 +1642,15 @@ struct kbki_base {
         m = fmaxf(m, -3.402823466e38f), b = __fmul_rn(m, KBKI_LOG2E), k = KBKI_LOG2E;
         if (kbki_coarse(b)) k = 1.0f, b = m;
     }
-    // The rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
+    // Returns the rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
-// exp(x - m), given the base of m.
+// Returns exp(x - m), given the base of m.
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// The factor that converts a sum relative to m to another base, whose maximum is not below m. If only one of the
-// bases is coarse, the maxima are 32 and more apart, and the factor is 0.
+// Returns the factor that converts a sum relative to the maximum m to the base `to`, whose maximum is at least m.
+// If only one of the two bases is coarse, their maxima differ by at least 32, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1654,12 +1672,12 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // log of the sum of exp(x - m); -inf if all were -inf.
+    // Returns the logarithm of the sum of exp(x - m), or -inf if all x are -inf.
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
 /*  Online softmax of one thread's share of a row. U vectors are loaded before the first is used, and share one
-    rescaling. Elements beyond the end are -inf, which adds nothing. */
+    rescaling. Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1683,7 +1701,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = 0; // of these alone: adding each to the running sum would lose digits
+        float s = 0; // sum of these vectors; adding each term to the running sum would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1699,8 +1717,8 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 /*  Ticket (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each CTA stores its part
     and then increments a counter. The last CTA adds the parts in index order, so that the result does not depend
     on the order of CTAs. The counter increases by two, from 0 (then it stays even) or from all ones (odd): both
-    are valid initial values. The last CTA resets it to 0. All threads must call this, after the part was written.
-    */
+    are valid initial values. The last CTA resets the counter to 0. All threads of a CTA must call this function
+    after the CTA has written its part. It returns true in the last CTA. */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1715,19 +1733,20 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  The same for parts of 32 bits, with less latency after the last load. Each CTA has a slot: the part, and a 1
-    above it. The CTA's last warp does not take part in the reading. While the others load, it empties the slot and
-    takes the ticket, and the latency is hidden. The CTA with the last ticket therefore knows that no slot has an
-    old part. It waits until no slot is empty, and adds the parts, each thread always the same ones. Returns the
-    ticket, to the last thread. */
+/*  A ticket for parts of 32 bits, with less latency after the last load than kbki_last_cta. Each CTA has a 64-bit
+    slot: the part in the lower half, and a 1 in the upper half. While the other warps load, the last warp empties
+    the slot and takes the ticket, so that this latency is hidden. When a CTA gets the last ticket, all slots have
+    been emptied, so none has a part of an earlier launch. The last CTA waits until all slots are filled, and adds
+    the parts; each thread always adds the same ones. Returns the ticket to the CTA's last thread, and 0 to all
+    others. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads call this with their value and the ticket. In the last CTA, each thread's take(part) is called for
-// its share of the parts, and true is returned. Reduce is of float or uint32_t.
+// All threads call this function with their value and the ticket. In the last CTA, it calls take(part) in each
+// thread for this thread's share of the parts, and returns true. Reduce reduces float or uint32_t.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1757,10 +1776,10 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
     return true;
 }
 
-// Tree reduction in shared memory (Harris 2007), halving the active threads each time.
+// Tree reduction in shared memory (Harris 2007): each step halves the number of active threads.
 template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) {
     int t = threadIdx.x;
-    __syncthreads(); // s may still be read from the previous reduction
+    __syncthreads(); // other threads may still read s in the previous reduction
     s[t] = v;
     for (int half = Threads / 2; half; half /= 2) {
         __syncthreads();
@@ -1772,15 +1791,15 @@ template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>launch     What launchers share: cached queries of the runtime, checks of arguments, choice of a kernel by row
-               length, programmatic dependent launch (PDL).
+  >>launch     Functions that launchers share: cached queries of the runtime, checks of arguments, choice of a kernel
+               by row length, programmatic dependent launch (PDL).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Cache of queries. What the runtime reports for a kernel on a device does not change, and a query takes longer
     than a launch. A thread claims an entry by changing its state from 0 to 1; the entry is valid from state 2 on,
-    and is never released. If no entry is free, the runtime is queried each time. value: 0 (unknown), or the result
-    plus one; for KBKI_GRANTED the number of bytes. */
+    and is never released. If no entry is free, the runtime is queried each time. value: 0 if unknown, otherwise
+    the result plus one; for KBKI_GRANTED, the number of bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
@@ -1788,7 +1807,7 @@ typedef struct kbki_fact {
     int value, state;
 } kbki_fact;
 #define KBKI_FACTS 2048
-inline kbki_fact* kbki_facts(void) { // not static: one table for all files of a program
+inline kbki_fact* kbki_facts(void) { // not static, so that all files of a program share one table
     static kbki_fact table[KBKI_FACTS];
     return table;
 }
@@ -1821,9 +1840,9 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// The text of a runtime error. The runtime's error is cleared, because the next launcher would report it as its
-// own. After a reset of the device, kernels have lost their shared memory limits, so these are dropped from the
-// cache.
+// Returns the text of a runtime error. It clears the runtime's last error, because the next launcher would report
+// this error as its own. After a reset of the device, kernels have lost their shared memory limits, so these are
+// removed from the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1835,7 +1854,7 @@ KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-// An attribute of the current device; 0 if there is none.
+// Returns an attribute of the current device; 0 if there is no device.
 KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
     int value = 0;
     cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
@@ -1848,7 +1867,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// The compute capability (90 for 9.0) that this kernel's code for the current device was compiled for.
+// Sets *capability to the compute capability (90 for 9.0) for which this kernel's code for the current device was
+// compiled.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1856,8 +1876,9 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is older, or the program
-// was compiled for an older one, and the kernels are empty. (nvcc without -arch uses the oldest that it knows.)
+// kbki_needs returns NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is
+// older, or the program was compiled for an older compute capability, and the kernels are empty. Without -arch,
+// nvcc compiles for the oldest one that it supports.
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1868,7 +1889,8 @@ KBK_FN const char* kbki_needs(int capability) {
     return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// The same for kbki_mma_fixed: tensor cores support f16 from compute capability 7.5 on, bf16 from 8.0.
+// Returns NULL, or why kbki_mma_fixed cannot run. Tensor cores support f16 from compute capability 7.5 on, bf16
+// from 8.0 on.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -1877,25 +1899,27 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// CTAs for `pieces` pieces of work, at most `full` at once: all get the same number of pieces, or one less.
+// Returns how many CTAs process `pieces` pieces of work: at most `full`. In a grid-stride loop, all of them then
+// process the same number of pieces, or one less.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
-// Whether two addresses have the same alignment modulo 16 bytes.
+// Returns whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
     return s->rows < 0 || s->cols < 0 || s->k < 0 || s->vocabulary < 0 ? "a dimension is negative" : NULL;
 }
 KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
-    if (!a->workspace || a->workspace_bytes < bytes) return "workspace missing or too small";
-    return kbki_aligned(a->workspace, 256) ? NULL : "workspace is not aligned to 256 bytes";
+    if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
+    return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. This and
-// the following functions take the kernel's address, so that they are compiled once and not once per kernel.
+// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if a CTA cannot have this much. This function
+// and the following ones take the kernel's address, so that they are compiled once and not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy;                        // lock: a smaller limit must not be set after a larger one
-    if (*bytes <= (40u << 10)) return NULL; // allowed without asking, minus the static part
-    // 1 KiB for the static part
+    static int busy; // lock, because a smaller limit must not replace a larger one
+    // up to 48 KiB need no request; up to 8 KiB are left for static shared memory
+    if (*bytes <= (40u << 10)) return NULL;
+    // 1 KiB is left for static shared memory
     if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
         return *bytes = 0, (const char*)NULL;
     kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
@@ -1911,16 +1935,16 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// an argument that is converted to the kernel's parameter type
+// type of an argument that is converted to the type of the kernel's parameter
 template <class T> struct kbki_same { typedef T type; };
 
-/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol): for a kernel that follows another in the same
-    stream and needs its results. From compute capability 9.0 on, its CTAs start early: when all CTAs of the first
-    kernel have called kbki_follow_me or have ended, and an SM has room. The launch latency is hidden. The
-    following kernel must call kbki_follow_wait before it reads results: it waits until all earlier kernels have
-    ended and their writes are visible. On older devices both calls do nothing, and the launch is an ordinary one.
-    The first kernel of a launcher is never launched this way, because its time would overlap with that of whatever
-    was launched before. */
+/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
+    another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
+    kernel start when all CTAs of the first kernel have called kbki_follow_me or have ended, as soon as an SM has
+    free resources. The second kernel must call kbki_follow_wait before it reads results. This call waits until
+    all earlier kernels have ended and their writes are visible. On older devices both calls do nothing, and the
+    launch is an ordinary one. The first kernel of a launcher is never launched by PDL, because it would overlap
+    with work that the program launched before, and its time could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1931,8 +1955,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Launches a kernel by PDL, if its code has the wait instruction; else as usual. bytes: dynamic shared memory;
-// args: pointers to the kernel's arguments.
+// Launches a kernel by PDL if its code has the wait instruction, otherwise by an ordinary launch. bytes: dynamic
+// shared memory; args: pointers to the kernel's arguments.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -1960,13 +1984,14 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
 }
 
 /*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
-    per row and of vectors per thread. Few threads with many vectors spend the least on indexing and have the most
-    registers for data. For very long rows that is no longer true, because an SM holds few of them. A short row has
-    a warp, the shortest 8 lanes; with a warp, most of its lanes would be idle. */
+    per row and of vectors per thread. Few threads with many vectors execute the fewest index computations and
+    have the most registers for data. For very long rows this choice is slower, because an SM then holds few such
+    threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes
+    of a warp would be idle. */
 template <class Kernel> struct kbki_plan {
-    int64_t most; // longest row, in vectors
+    int64_t most; // longest row of this configuration, in vectors
     Kernel* kernel;
-    int threads, room; // threads per row; vectors of shared memory per thread of the CTA
+    int threads, room; // threads: per row; room: vectors of shared memory per thread of the CTA
 };
 template <class Kernel, size_t Count>
 const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
@@ -1974,8 +1999,8 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// If few rows do not fill the device, each vector has a thread of its own, or a row gets the threads of a row four
-// times as long.
+// Returns whether the rows are too few to fill the device. Each vector then has a thread of its own, or a row
+// gets as many threads as a row of four times its length.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
@@ -1983,7 +2008,7 @@ KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_ro
 // Defines a launcher as a call of a function template with given arguments.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sums over no terms: sets `count` sums to zero, unless the pointer is NULL.
+// Sets `count` sums to zero, because they have no terms; does nothing if the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
@@ -1998,12 +2023,13 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  On older GPUs without an instruction these functions call __trap(). It is not reached, because launchers call
-    kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an instruction;
-    volatile keeps such instructions in order. */
+/*  On GPUs without the instruction, these functions call __trap(). This call is never reached, because launchers
+    call kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an
+    instruction; volatile keeps such instructions in order. */
 // --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// Loads a 16-byte vector. For a pointer, the compiler would compute the address again each time.
+// Loads a 16-byte vector from a 32-bit shared address. If it took a pointer, the compiler would compute the
+// address again at each load.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2013,7 +2039,8 @@ __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     return v;
 }
 
-// --- cp.async: copies global to shared memory without registers. 16 bytes bypass the L1 cache, 4 do not
+// --- cp.async: copies from global to shared memory, without registers. Copies of 16 bytes bypass the L1 cache,
+// copies of 4 do not
 template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (Bytes == 16)
@@ -2024,7 +2051,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// The same, with zeros and no read if there is nothing to copy.
+// Like kbki_ahead_copy, but reads nothing and writes zeros if there is nothing to copy.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2038,7 +2065,7 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Closes a group of this thread's copies since the last call; the group may be empty.
+// Makes this thread's copies since the last call a group, which may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -2051,8 +2078,8 @@ template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #endif
 }
 
-// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l has the address of row l % 8 of matrix l
-// / 8
+// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l passes the address of row l % 8 of
+// matrix l / 8
 template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 750
     if (Transpose)
@@ -2069,7 +2096,7 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-// The reverse of kbki_ldmatrix; an instruction from compute capability 9.0 on.
+// Stores what kbki_ldmatrix loads. The instruction exists from compute capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2084,9 +2111,9 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #endif
 }
 /*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). kbki_mma_free may be moved by the compiler, for example
-    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Kernels were
-    tuned with one or the other. kbki_mma_fixed also supports f16 on compute capability 7.5, whose instruction
-    takes half of a's columns: see kbki_needs_mma. */
+    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Each kernel
+    uses the one with which it is faster. kbki_mma_fixed also supports f16 on compute capability 7.5, by two
+    instructions with half of a's columns each: see kbki_needs_mma. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2123,7 +2150,7 @@ template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, cons
 #endif
 }
 
-// --- four atomic additions to 16 aligned bytes
+// --- adds four floats atomically to four floats at an address that is aligned to 16 bytes
 __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
@@ -2133,7 +2160,7 @@ __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #endif
 }
 
-// --- named barriers: of Threads threads of a CTA; number 0 is that of __syncthreads
+// --- named barriers of Threads threads of a CTA; __syncthreads uses number 0
 template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
@@ -2155,11 +2182,12 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int i
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// Call it after the last init, and before the barrier that makes the mbarriers visible to other threads.
+// Makes initialised mbarriers visible. Call it after the last init, and before the barrier after which other
+// threads use them.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives, and adds to the number of bytes that this phase expects.
+// Arrives at the mbarrier, and adds to the number of bytes that its current phase expects.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2175,7 +2203,8 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
                  "r"(rank)
                  : "memory");
 }
-// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, parity 1 is.
+// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, the phase
+// of parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2185,8 +2214,8 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// The same for an mbarrier that other CTAs signal: an acquire at cluster scope, which also invalidates the L1
-// cache.
+// Like kbki_bar_try, for an mbarrier at which other CTAs arrive. It is an acquire at cluster scope, which also
+// invalidates the L1 cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2199,7 +2228,7 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // a store to address 0, because at a trap ptxas does not keep products in flight
+    // stops the kernel by a store to address 0; with a trap here, ptxas would not keep products in flight
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2216,8 +2245,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// A bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writer must call
-// kbki_bulk_fence, then a barrier, before this.
+// Starts a bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writing
+// thread must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2225,7 +2254,8 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Waits until at most Pending stores of this thread have not yet read their shared memory; until all are complete.
+// kbki_bulk_read waits until at most Pending stores of this thread have not yet read their shared memory;
+// kbki_bulk_done waits until all stores are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
@@ -2248,14 +2278,15 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// The address in the cluster of what CTA `rank` has at the shared memory address `at`.
+// Returns the cluster address of shared memory address `at` of CTA `rank`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
 #endif
-// begin and begun together: all CTAs of the cluster have started. Does not order memory: loads stay in flight.
+// After kbki_cluster_begin and kbki_cluster_begun, all CTAs of the cluster have started. The pair does not order
+// memory accesses, so loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2266,21 +2297,22 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void kbki_cluster_barrier() { // also makes earlier writes to shared memory visible
+// waits for all CTAs of the cluster; also makes earlier writes to shared memory visible
+__device__ __forceinline__ void kbki_cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
 /*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
-    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, count
-    among the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row in
-    shared memory. The 128-byte swizzle stores 16-byte vector p of row l in place p ^ l % 8. The pattern repeats
-    every eight rows (1024 bytes). wgmma reads it without bank conflicts. */
+    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, are
+    included in the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row
+    in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l % 8 of the row. The
+    pattern repeats every eight rows (1024 bytes). wgmma reads this layout without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
-struct kbki_map_key { // no padding: compared as bytes
+struct kbki_map_key { // has no padding, because keys are compared as bytes
     const void* base;
     uint64_t size[3], stride[2]; // size: elements, innermost first; stride: bytes
     uint32_t box[3];
@@ -2297,8 +2329,8 @@ struct kbki_map_key { // no padding: compared as bytes
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// cuTensorMapEncodeTiled, obtained through the runtime, so that libcuda is not linked; NULL if it is not
-// available.
+// Returns cuTensorMapEncodeTiled, or NULL if it is not available. It comes from the runtime, so that the program
+// need not link libcuda.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2314,8 +2346,8 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  Makes the tensor map for a key. The driver takes about as long for it as for a launch. The last maps are
-    therefore cached; a map depends on nothing but its key. */
+/*  Makes the tensor map for a key. The driver takes about as long to make a map as to launch a kernel. The most
+    recent maps are therefore cached; a map depends on its key only. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2330,9 +2362,9 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     static_assert(many == 64, "six bits of the mix");
     if (memcmp(&at->key, key, sizeof *key) == 0) return *map = at->map, (const char*)NULL;
     if (!encode) encode = kbki_map_encoder();
-    if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
+    if (!encode) return "the driver is too old for tensor maps; they need CUDA 12 or later";
     memset(&at->key, 0, sizeof at->key);
-    // rows that are not 32-byte aligned load faster if L2 fetches less at a time
+    // rows that are not aligned to 32 bytes load faster if L2 fetches 128 bytes at a time, not 256
     int promotion = key->stride[0] % 32 ? KBKI_MAP_L2_128 : KBKI_MAP_L2_256;
     if (encode(&at->map, key->what & 255, (uint32_t)key->what >> 8, (void*)key->base, key->size, key->stride,
                key->box, step, 0, KBKI_MAP_SWIZZLE_128, promotion, 0))
@@ -2342,11 +2374,11 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
 }
 template <class T> constexpr int kbki_map_type() {
     if constexpr (sizeof(T) == 1)
-        return KBKI_MAP_8; // bytes are enough for a copy
+        return KBKI_MAP_8; // the type does not matter for a copy
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// Map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
+// Makes the map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2358,7 +2390,8 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Map of `deep` such matrices, `apart` elements from one to the next; boxes have `planes` of them.
+// Makes the map of `deep` row-major matrices, `apart` elements from one to the next; a box covers `planes`
+// matrices.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map, int planes = 1) {
@@ -2371,7 +2404,8 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// NULL, or why sm_90a code cannot run. The maximum of threads of kbki_hopper_k tells how the program was compiled.
+// kbki_needs_hopper returns NULL, or why sm_90a code cannot run. The maximum number of threads of kbki_hopper_k
+// tells for which architecture the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2390,7 +2424,8 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// The same for a KBK_SM_<...> of the table. The vendor's rows have no compiled code of their own.
+// Returns NULL, or why a row of the table cannot run; least: its KBK_SM_<...>. Vendor rows have no compiled code,
+// so only the device is checked.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2398,8 +2433,8 @@ KBK_FN const char* kbki_needs_row(int least, int origin) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// --- TMA: copies the box at (x, y) or (x, y, z), x innermost. Multicast: to the same offset in every CTA of the
-//     mask, and each of their mbarriers counts the bytes that its CTA received.
+// --- TMA: copies the box at (x, y) or (x, y, z), x innermost. Multicast: copies it to the same offset in every CTA of
+//     the mask; the mbarrier of each of these CTAs counts the bytes that the CTA received.
 template <bool Multicast>
 __device__ __forceinline__ void kbki_tma_load(void* to, const kbki_map* map, uint64_t* bar, int x, int y,
                                               unsigned mask = 0) {
@@ -2428,7 +2463,7 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// A TMA store, as a group of its own; see kbki_bulk_store for what must precede it.
+// Starts a TMA store, as a group of its own. The fence and barrier of kbki_bulk_store must precede it.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2441,54 +2476,57 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  : "memory");
     kbki_bulk_commit();
 }
-__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map itself
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map, not the tensor
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 #endif
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- warpgroup: four consecutive warps, the first a multiple of four
-// sets registers per thread; blocks until they are free
+// Raises the number of registers per thread to Registers; blocks until they are free.
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Before the first product of a group: orders earlier accesses to the registers of its operands.
+// Orders earlier accesses to the registers of the operands; needed before the first product of a group.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// until at most Pending groups are not complete
+// Waits until at most Pending groups of products are incomplete.
 template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// Keeps the compiler from moving uses of d before this point; it does not know that products are in flight.
+// Keeps the compiler from moving uses of d before this point. The compiler does not know that products in flight
+// write d.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
     address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes.
-    Along (K-major): rows of 64 k. The first stride is not used, the second leads to the next eight rows, and 16 of
-    k are 32 bytes. Otherwise: panels of 64 elements by High of k. The first stride leads to the next panel, the
-    second to the next eight of k, and 16 of k are 2048 bytes. Either way, 64 elements are 8192 bytes apart if High
-    is 64.
-    Eight: bytes from eight rows to the next eight, if other data is between them. */
+    Along (K-major): a row has 64 values of k. The first stride is not used, the second leads to the next eight rows;
+    a step of 16 in k is 32 bytes. Otherwise: a panel has 64 elements for each of High values of k. The first stride
+    leads to the next panel, the second to the next eight values of k; a step of 16 in k is 2048 bytes. In both
+    cases, a step of 64 elements is 8192 bytes if High is 64.
+    Eight: distance in bytes from eight rows to the next eight; above 1024 if other data is between them. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
-    uint32_t low; // the half that changes
+    uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
         low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
-        asm volatile("" : "+r"(low)); // keeps it in a register; it would be computed again for each product
+        // keeps low in a register; the compiler would compute it again for each product
+        asm volatile("" : "+r"(low));
     }
     __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on`: offset in 16-byte vectors
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width); keep != 0: +=. TransA, TransB: 1 for operands that are not
-    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column
-    8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. For a in registers, two elements each: the four quarters of warp w's 16
-    x 16, as in mma.sync. That is also the layout of a d that is converted to 16 bits, pair by pair. */
+    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4)
+    + 2 (l % 4) + i % 2 in d[i]. If a is in registers, each register has two elements; they are the four quarters
+    of warp w's 16 x 16 elements, as in mma.sync. If d is converted to 16 bits, pair by pair, it has this layout,
+    too. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2509,7 +2547,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: numbers of the asm operands after those of d
+// p0 to p6: numbers of the asm operands that follow the operands of d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2528,8 +2566,8 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// tf32 (32-bit numbers, of which 19 bits are used, 8 of k at a time) or e4m3 (32 of k); both operands K-major. A
-// tf32 a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
+// wgmma of tf32 (32-bit numbers, of which 19 bits are used; 8 values of k) or e4m3 (32 values of k); both
+// operands are K-major. If a is tf32 in registers, they hold rows 0 and 8 at k = l % 4, then at k = l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2581,8 +2619,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     bound by   memory: compare with bytes / copy bandwidth
     predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
                DRAM share grow?
-    Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
-    outputs have different alignments modulo 16 bytes, they are processed element by element. */
+    Alignment: rungs 3 to 5 process single elements before the first 16-byte boundary and after the last one. If inputs
+    and outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2596,11 +2634,12 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// Tensors and formulas of an element-wise operation. `tensors` is shared with other operations.
+// Defines the tensors and formulas of an element-wise operation. `tensors` is a function that several operations
+// use.
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
-// The oracle of an element-wise operation; value: an expression of in[k][i].
+// Defines the oracle of an element-wise operation; value: an expression of in[k][i].
 #define KBKI_MAP_REF(op_dir, value)                                      \
     KBKI_REF(op_dir) {                                                   \
         (void)s, (void)in;                                               \
@@ -2608,11 +2647,11 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  An element-wise operation Op has a number of inputs and a function static float of(a, b). A raw Op copies its first
-    input bit by bit. Eager: written lines leave the cache at once. Host memory needs this, because lines that the cache
-    evicts in its own order cross the bus ten times slower. */
+/*  Base class of an element-wise operation Op. Op defines the function static float of(a, b). A raw Op copies its
+    first input bit by bit. Eager: written cache lines are evicted first. Host memory needs this, because lines
+    that the cache evicts in its own order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
-    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // of a pipeline
+    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: of the pipeline of rung 5
     static constexpr bool raw = Raw, eager = Eager;
 };
 template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const T* a, const T* b, T* y, int64_t i) {
@@ -2639,7 +2678,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, two vectors in flight are 3 % slower
+#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, unroll is 3 % slower
 
 template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
     constexpr int Width = Pack::width;
@@ -2650,8 +2689,8 @@ template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(co
     for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
     y->set(f);
 }
-// U vectors per thread and input, one CTA width apart: every access of a warp is one contiguous block of 512
-// bytes.
+// Each thread has U vectors of each input, one CTA width apart, so that each access of a warp is one contiguous
+// block of 512 bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -2684,18 +2723,19 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
 
 /*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
-    replaced by its result, and stored from there. A stage is free when its store has read it. This is checked one
-    tile later, so that no thread waits for a store that has just started. A raw Op needs one thread alone. */
+    replaced by its result, and stored from there. A stage is free when its store has read the stage's shared
+    memory. The kernel checks this one tile later, so that no thread waits for a store that has just started. For
+    a raw Op, one thread of the CTA does all the work. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = Op::stages;
-    extern __shared__ uint4 kbki_ring[]; // each stage has a tile of every input
+    extern __shared__ uint4 kbki_ring[]; // each stage holds one tile of every input
     __shared__ uint64_t full[Stages];
     const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    // first vector of this CTA's k-th tile
+    // Returns the index of the first vector of this CTA's k-th tile.
     auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
     auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, sp.packs - first(k)); };
     auto load = [&](int64_t k) {
@@ -2736,7 +2776,8 @@ __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T
 #endif
 }
 
-// vector: all addresses have the same alignment modulo 16 bytes, so that they can be read as common vectors.
+// vector: all addresses have the same alignment modulo 16 bytes, so that one split into vectors is valid for all
+// tensors.
 template <class T> struct kbki_map_io {
     const T *a, *b;
     T* y;
@@ -2752,7 +2793,7 @@ template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, k
     return kbki_check_dims(&args->s);
 }
 
-// Launchers take kernels by pointer, so that one function is compiled for all operations.
+// These functions take kernels by pointer, so that each function is compiled once, not once per operation.
 template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -2772,8 +2813,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
-// different alignments modulo 16 bytes are processed element by element.
+// If a tensor is too small to fill every SM with threads, each thread processes one vector, for any U. Tensors
+// with different alignments modulo 16 bytes are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2788,40 +2829,43 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
     kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-// Single: the same operation for elements before and after the vectors.
+// Single: the operation for single elements before and after the vectors.
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    kbki_map_kernel<T> stride = NULL; // not needed for a single address
+    kbki_map_kernel<T> stride = NULL; // not needed: a single address cannot have different alignments
     if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
-// Quotients for d >= 1: exactly rounded, or within 2 ulp in two instructions (0 if 1 / d is not a normal number).
+// Quotients x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two instructions, with an error of
+// at most 2 ulp; its result is 0 if 1 / d is not a normal number.
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// The operation for whole vectors. For 1 M f32 elements in L2, exact rounding of quotients costs 6 to 15 % of the
-// time. For 16-bit types only `approx` replaces it.
+// The operation that a kernel applies to 16-byte vectors. For f32, it may divide within 2 ulp: for 1 M elements
+// in L2, correctly rounded quotients take 6 to 15 % more time. For 16-bit types, only the variant approx uses
+// another operation.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
-// The rungs of every element-wise operation.
+// Defines the launchers that every element-wise operation has.
 #define KBKI_MAP_RUNGS(name, Op)                                                              \
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// The same rungs, and approx, which applies Op_fast to whole vectors.
+// Defines these launchers, and approx, which applies Op_fast to vectors.
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
-    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
+    // shared memory per SM: 128 KiB for one input, 64 KiB for two; more is slower
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2;
     kbki_map_io<T> io;
     size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
     const char* why = kbki_map_args(a, Op::inputs, &io);
@@ -2841,9 +2885,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
-           norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
-           can dominate the norm
+    check  f32 bit-exact (the double result, rounded once, is equal; division is IEEE); f16, bf16 1 ulp, norm-wise
+           3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because one large quotient can dominate
+           the norm
     ladder as above; bulk: add only
     predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
                in which rungs? */
@@ -2916,7 +2960,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  n*s
     check  bit-exact
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
-    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
+    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset can set bytes only
     bound by   memory; nothing is read, so it is faster than a copy
     predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
@@ -2925,8 +2969,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  4*n + 4
     check  bit-exact
-    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these. The fold prevents the compiler
-               from removing the loads, at one instruction per four bytes
+    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these partial results. The fold costs
+               one instruction per four bytes; without it, the compiler would remove the loads
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
     predict    how many vectors must a thread have in flight to read as fast as fill writes?
@@ -2959,7 +3003,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 /*  measured read run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, the last CTA folds
+    1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, last CTA folds the parts
     2 unroll 346.2 us 117 % 1.00 x   32 98 % 93 %       611  four 16-byte vectors in flight
     end of measured */
 /*  measured triad run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -2973,7 +3017,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     end of measured */
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
-#define KBKI_READ_CTAS 4096 // most partial folds
+#define KBKI_READ_CTAS 4096 // largest number of partial folds
 KBKI_TENSORS(fill_run, 1, t[0] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(read_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0))
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
@@ -3025,7 +3069,7 @@ template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream
 #else
     cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
 #endif
-    if (e != cudaSuccess || !f) return "the driver does not have this memset";
+    if (e != cudaSuccess || !f) return "the driver has no cuMemsetD32Async or cuMemsetD16Async";
     const uint32_t word = sizeof(T) == 4 ? 0x3F800000 : kbki_type<T>::cuda == CUDA_R_16F ? 0x3C00 : 0x3F80; // 1.0
     static_assert(KBKI_FILL == 1.0, "the bits of 1");
     int error = sizeof(T) == 4 ? ((memset32)f)((uintptr_t)io.y, word, (size_t)io.n, st)
@@ -3041,11 +3085,12 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float; a template, because all kernels are.
+// T is float. The kernel is a template, because all kernels are.
 template <class T, int U>
 __global__ void __launch_bounds__(512)
     kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
-    constexpr int Threads = 512, Share = Threads - 32; // the last warp of a CTA reads nothing
+    // Share: number of threads that read; the last warp reads nothing
+    constexpr int Threads = 512, Share = Threads - 32;
     __shared__ uint32_t warps[32];
     const unsigned number = kbki_slot_number(counter, slots);
     kbki_span sp = kbki_split<T, 4>(x, n);
@@ -3103,7 +3148,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     check  bit-exact
     1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
                until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
-    2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
+    2 unroll   four independent reads per thread         <- more sectors in flight; the sectors read are the same
     bound by   memory, in sectors (CUDA C++ Best Practices Guide, "Strided Accesses")
     predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
@@ -3111,8 +3156,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
                          idx uniform, or i mod among (sequential). An index outside x gives NaN
     flops  0
-    bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read; if there are
-                                           fewer elements than reads, each element once
+    bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read. If there are
+                                           fewer elements than reads, each element is included once
     check  bit-exact
     1 naive    one element per thread              <- two latencies in sequence, one small read in flight
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
@@ -3122,13 +3167,13 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
-    walk = hops made, end index (2 int32); indices are not checked. Clocks of the hops: int64 at workspace +
+    walk (2 int32): number of hops, last index; indices are not checked. Clocks of the hops: int64 at workspace +
     KBK_TICKETS, which gives the latency per hop without the launch; a hop includes one address calculation
     flops  0
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
-    1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
-               that it is in the cache that it fits into
+    1 naive    one thread (pointer chasing). All threads of the CTA first read an x of up to KBKI_CHASE_WARM bytes,
+               so that x is in the smallest cache into which it fits
     bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
     predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3183,7 +3228,7 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-// U reads per thread, one CTA width apart: stores are coalesced.
+// Each thread makes U reads, one CTA width apart, so that its stores are coalesced.
 template <class T, int U>
 __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
@@ -3195,7 +3240,7 @@ __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64
     for (int u = 0; u < U; u++)
         if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
-// Indices and results are streamed (evict first), so that the caches keep x.
+// Indices and results are accessed with evict-first hints, so that the caches keep x.
 template <class T, int U>
 __global__ void __launch_bounds__(256)
     kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
@@ -3211,7 +3256,7 @@ __global__ void __launch_bounds__(256)
         if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-// Checks the arguments; *ctas is 0 if there is nothing to do.
+// Checks the arguments and sets *ctas, to 0 if there is nothing to do.
 template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
     const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
@@ -3241,17 +3286,18 @@ KBKI_LAUNCHER(kbk_strided_run_unroll, kbki_strided<T, 4>)
 KBKI_LAUNCHER(kbk_gather_run_naive, kbki_gather<T, 1>)
 KBKI_LAUNCHER(kbk_gather_run_unroll, kbki_gather<T, 8>)
 
-// --- chase; T is float; a template, because all kernels are
+// --- chase. T is float; the kernel is a template, because all kernels are
 template <class T>
 __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
-    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never true: indices are not negative
+    // seen == -1 is never true, because indices are not negative
+    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return;
     int64_t begin = clock64();
 #pragma unroll 16
     for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
-    walk[1] = at; // before the clock, because it depends on the last hop
+    walk[1] = at; // stored before the clock is read, because it depends on the last hop
     asm volatile("" ::"r"(at) : "memory");
     *clocks = clock64() - begin;
     walk[0] = KBK_HOPS;
@@ -3282,26 +3328,26 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
                  a pinned buffer of its own, and the host waits
     2 pinned     the same call on pinned memory          <- the copy engine reads it directly (DMA)
-    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
-                 use the bus less well, which costs large copies more
+    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start, but 16-byte accesses
+                 use less of the bus bandwidth, so large copies are slower
     99 cudart    d2d: cudaMemcpyAsync
     bound by     the bus; d2d: memory (CUDA C++ Best Practices Guide, "Pinned Memory")
     predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
-    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
-    written and read. This is checked, by a kernel, only if out[0] is not NULL
+    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1 if its first and last byte can be
+    written and read. A kernel checks this, but only if out[0] is not NULL
     flops  0
     bytes  4        usable
     check  equal
     1 malloc   cudaMalloc, cudaFree            <- slow: changes page tables and synchronises the device
     2 async    cudaMallocFromPoolAsync and cudaFreeAsync, release threshold 0
-                                               <- stream-ordered, no synchronisation; but the memory returns to the
-               driver at each synchronisation
-    3 pool     the same, release threshold UINT64_MAX
-                                               <- the pool keeps the memory: no call of the driver
-    These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
-    as long as the program (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+                                               <- stream-ordered, no synchronisation; but each later synchronisation
+               returns the memory to the driver
+    3 pool     as async, release threshold UINT64_MAX
+                                               <- the pool keeps the memory, so the driver need not map it again
+    The variants are host calls. They are timed by the host's clock and cannot be captured into a graph. Pools exist
+    until the program ends (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
     predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
@@ -3335,7 +3381,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     no floor: the allocator is the limit
                  time   gain occ DRAM conflicts
     1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
-    2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns its memory
+    2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns memory to the driver
     3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3362,7 +3408,8 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Checks the kind of host memory. The wrong kind would be timed as something else, or cause a fault.
+// Checks whether host memory is pinned or pageable. With the wrong kind, another kind of copy would be timed, or
+// the kernel would fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
@@ -3393,7 +3440,7 @@ template <class T> __global__ void kbki_usable_k(volatile char* block, size_t by
     *usable = block[0] & block[bytes - 1];
 }
 template <class T>
-const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // no pool: cudaMalloc
+const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // pool NULL: cudaMalloc
     const char* why = kbki_check_dims(&a->s);
     size_t bytes = (size_t)(a->s.rows * a->s.cols) * sizeof(T);
     void* block = NULL;
@@ -3404,11 +3451,11 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
 template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
-    static cudaMemPool_t pools[16]; // of the devices
+    static cudaMemPool_t pools[16]; // one pool per device
     int device = 0;
     uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
-    if (e != cudaSuccess || device >= 16) return "no pool for this device";
+    if (e != cudaSuccess || device >= 16) return "no memory pool for this device";
     cudaMemPool_t* pool = &pools[device];
     if (!*pool) {
         cudaMemPoolProps props = {};
@@ -3473,15 +3520,15 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
            3*n     silu: exp, + 1, /
     bytes  2*n*s
     check  f32 norm-wise 1e-6, 2 ulp + 2e-6; 16-bit 1 ulp + 2e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). The two
-           GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
+           GELUs differ by 4.7e-4 at x = -2.7, so they are never compared with each other
     1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0. The tail of
-               the normal distribution, and the logistic form x / (1 + exp(-2u)), keep them. The tail takes one
-               exp2 and a polynomial, 30 instructions; erfcf takes more time than memory leaves in f32. For whole
-               f32 vectors (3 and 4) a reciprocal within 1 ulp replaces the division: if the data is in cache, a
-               division takes 6 % longer
-    6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
-               16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
-               error of up to 2e-4 near 1 is too large for the tail
+               the normal distribution and the logistic form x / (1 + exp(-2u)) keep them. The tail takes one exp2
+               and a polynomial, 30 instructions; with erfcf, arithmetic limits the speed even in f32. In f32
+               vectors (rungs 3 and 4), a reciprocal within 1 ulp replaces the division: if the data is in cache,
+               a division takes 6 % longer
+    6 approx   one exp2 and one reciprocal      <- at the bandwidth of DRAM there is time for about 29 f32
+               instructions per 16-bit element; the tail or an exact division takes more. The tanh instruction is
+               not used: its error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
                2016; SiLU: Elfwing et al. 2018)
     predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
@@ -3492,7 +3539,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     2 stride 308.1 us  65 % 1.28 x   14 95 % 51 %         0  device-sized grid, grid-stride loop
     3 vec    173.7 us 115 % 1.77 x   32 83 % 89 %         0  16-byte accesses
     4 unroll 174.6 us 115 % 0.99 x   32 82 % 88 %         0  two 16-byte vectors in flight
-    6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic of a short polynomial
+    6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic function of a short polynomial
     end of measured */
 /*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     2.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
@@ -3525,13 +3572,13 @@ KBKI_MAP_REF(gelu_tanh_fwd,
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
-// A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
+// Evaluates a polynomial in x by Horner's scheme; the coefficient of the highest power comes first.
 template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
-// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
-// = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
+// Returns tail(t), t >= 0, of the lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t). The
+// relative error is 1e-7 up to t = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
                        4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
@@ -3539,7 +3586,7 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// a NaN is lost here, but kbki_bell keeps it
+// Limits |x| to 16. A NaN is lost here, but kbki_bell keeps it.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3559,12 +3606,12 @@ template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// x / (1 + 2^q). No overflow gives NaN, because 2^q = inf gives 1 / inf = 0.
+// Returns x / (1 + 2^q). An overflow does not give NaN, because 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
-    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
-    // the right sign, because y is 0 or x to all digits.
+    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only needs the right sign
+    // and a large absolute value, because y is then rounded to 0 or to x.
     static __device__ __forceinline__ float of(float x, float) {
         return kbki_logistic(
             x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
@@ -3594,11 +3641,11 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
            8*n     silu: s 3, 1 - s, x, 1 +, s, dy
     bytes  3*n*s   dy, x, dx
     check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). For x < 0
-           all three derivatives cross zero, as a difference of two terms; there, ulps are of the terms
+           all three derivatives cross zero, as a difference of two terms; there, an ulp is that of the terms
     1 to 4     as every element-wise operation; unroll has two vectors of each input in flight. With e = exp(-2
-               |u|), both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. For whole f32
-               vectors (3 and 4) the reciprocal is within 1 ulp: if the data is in cache, a rounded one takes 14 to
-               18 % longer
+               |u|), both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. In f32
+               vectors (rungs 3 and 4), the reciprocal has an error of up to 1 ulp: if the data is in cache, a
+               correctly rounded one takes 14 to 18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
@@ -3631,7 +3678,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
+#define KBKI_FAR 128.0 // limit of |x|: beyond it, every density and 1 - s are 0; the limit avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
     t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
@@ -3641,7 +3688,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// dy (p + q), and the sum of the terms' absolute values.
+// Writes dy (p + q), and as magnitude the sum of the terms' absolute values.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3667,21 +3714,23 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double has a wider range than KBKI_FAR
+        // a wider limit than KBKI_FAR, because exp in double has a wider range
+        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x;
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
 }
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, but every exp(x) keeps it
+    // a NaN is lost here, but callers use exp(x), too, which keeps it
+    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
-// s + s (1 - s) w, where s is the logistic function of v.
+// Returns s + s (1 - s) w, where s is the logistic function of v.
 template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
     float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
 }
-__device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q = -v log2(e)
+__device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q must be -v log2(e)
     float s = kbki_reciprocal(1.0f + kbki_exp2(q));
     return fmaf(s * w, 1.0f - s, s);
 }
@@ -3706,9 +3755,9 @@ template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
-    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t); for x = t it is 1 minus that. p is a minimax fit over
-    // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
-    // negligible.
+    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). p is a
+    // minimax fit over 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the
+    // exponential is negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
         float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
                                              -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
@@ -3747,7 +3796,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     flops  n
     bytes  2*n*s     no mask in memory
     check  bit-exact: x * scale rounded to f32, then to T
-    1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits unused
+    1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits not used
     2 vec      16-byte accesses, a call per vector
                                                  <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
                flight instead of 2 to 8
@@ -3770,7 +3819,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
-#define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
+#define KBKI_PURPOSE_DROPOUT 1 // word 3 of the Philox counter: 1 for the mask, 0 for inputs
 KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
@@ -3782,12 +3831,12 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// 16-bit half h of a block. Indexing by a variable would put the block into local memory.
+// Returns 16-bit half h of a block. With a variable index, the compiler would put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
 }
-// Whether element i is kept.
+// Returns whether element i is kept.
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
@@ -3815,7 +3864,8 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
+// Vector p has elements p * Width to p * Width + Width - 1. They use all numbers of a Philox block (16-bit
+// types), or half of them (f32).
 template <class T, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH)
     kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
@@ -3830,7 +3880,8 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
+        // index of the first 16-bit half of the block that belongs to this vector
+        int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
 #pragma unroll
@@ -3875,16 +3926,16 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>rows     What row operations share beyond >>device: prefetching of rows, CTA clusters with distributed shared
-             memory, column sums by many CTAs.
+  >>rows     Functions that row operations share, in addition to >>device: prefetching of rows, CTA clusters with
+             distributed shared memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
-    one CTA added all of them, it would take longer than all work before: an SM reads about 100 GB/s from L2. The
-    sum is therefore hierarchical: the last of every 16 CTAs adds 16 parts, and the last of those adds their sums.
-    */
+    one CTA added all partial sums, this would take longer than everything before, because one SM reads about 100
+    GB/s from L2. The sum is therefore hierarchical: the last CTA of each group of 16 adds 16 parts, and the last
+    of these CTAs adds the sums of the groups. */
 #define KBKI_PART_GROUP 16
-KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
+KBK_FN int64_t kbki_part_ctas(int64_t width) { // result: at most 320, for 20 groups of 16 and 21 counters
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
 }
@@ -3894,23 +3945,23 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  Prefetches the next rows by cp.async while this row is processed. Every thread copies its own vectors to its
-    own places in shared memory and reads only those, so no barrier is needed. Loads in flight take no registers.
-    */
+/*  Prefetches the next rows by cp.async while this row is processed. Each thread copies its own vectors to shared
+    memory and later reads only these, so no barrier is needed. Loads in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // in the form of a global address, with which the loops around this were tuned
+    // converted to a global address; the calling loops were timed with this form
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// Threads of a CTA if a row has `threads` threads, and rows per CTA: four warps are filled with short rows.
+// KBKI_CTA: threads of a CTA if a row has `threads` threads; KBKI_ROWS: rows per CTA. A CTA for short rows
+// has four warps, and each warp has one or more rows.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
-// The sum of many terms by one thread, in blocks of 128 (blocked summation). One running sum of 100 000 terms
-// loses three digits. Sums of 256 squares of 16-bit numbers, whose last bits are zero, are 5e-7 too small; of 128,
-// 1e-7.
+// Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
+// loses three digits. With blocks of 256 squares of 16-bit numbers, whose last bits are zero, the sum is 5e-7 too
+// small; with blocks of 128, 1e-7.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -3921,8 +3972,9 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants: with
-    a variable, a CTA reserves all 16 barriers, and an SM has too few for many CTAs. */
+/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants. With
+    a variable number, each CTA reserves all 16 barriers, and the barriers of an SM then suffice for few CTAs
+    only. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -3946,7 +3998,7 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-// Reduction over a CTA of any number of warps. slots: 32 values, used by one reduction.
+// Reduces over a CTA of any number of warps. slots: 32 values in shared memory; each reduction needs its own.
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -3956,8 +4008,8 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Combines the (max, sum) pairs of warps to that of a row, with one barrier. All threads of a warp must have its
-    pair. Two calls with the same slots need another barrier between them. */
+/*  Combines the (max, sum) pairs of the warps to the pair of the row, with one barrier. All threads of a warp
+    must pass the pair of this warp. Two calls with the same slots need another barrier between them. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -3969,16 +4021,16 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// The same from a pair per thread.
+// Combines the (max, sum) pairs of the threads to the pair of the row.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-/*  Prevents the assembler from keeping unpacked values. Two passes unpack the same words, and it would keep all
-    floats in registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is
-    below 65536. */
+/*  Prevents the assembler (ptxas) from keeping unpacked values. Two passes unpack the same words, and ptxas would
+    keep all floats in registers between the passes. pack.forget() prevents the same in the compiler. The XOR
+    changes nothing, because gridDim.z is below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -3987,7 +4039,7 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-// Writes a warp's value to this address in the shared memory of every CTA of the cluster.
+// Writes a warp's value to the address `to` in the shared memory of every CTA of the cluster.
 template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value* to, Value v) {
 #if __CUDA_ARCH__ >= 900
     uint32_t words[sizeof(Value) / 4];
@@ -3999,9 +4051,10 @@ template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value*
         asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(at + 4 * i), "r"(words[i]) : "memory");
 #endif
 }
-#define KBKI_CLUSTER 8 // CTAs per cluster that every GPU with clusters supports
+#define KBKI_CLUSTER 8 // largest cluster size that every GPU with clusters supports
 
-// CTAs of a kernel that the device holds at once, at most `most`; 0 if the shared memory is too large.
+// Sets *ctas to the number of CTAs of a kernel that are resident on the device at once, at most `most`; 0 if an
+// SM has too little shared memory.
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4015,7 +4068,7 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// Clusters of this shape and size that the device holds at once.
+// Sets *n to the number of clusters of this configuration that are resident on the device at once.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4024,9 +4077,10 @@ template <class Kernel>
 __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_clusters((const void*)kernel, cfg, n);
 }
-// Threads of a CTA, whole warps, that process `packs` vectors if each thread has `each`.
+// Returns the number of threads, a multiple of 32, that process `packs` vectors with `each` vectors per thread.
 KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
-// Elements per thread of a CTA per row: few, so that threads are many, if all rows run at once; otherwise 32.
+// Returns the number of elements per thread if a CTA processes a row: few, for more threads, if all rows run at
+// once; otherwise 32.
 KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
     for (int64_t each = 8; each < 32; each *= 2)
         if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
@@ -4035,8 +4089,8 @@ KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel with
-    at most as many clusters as the device holds at once. */
+/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel
+    with at most as many clusters as are resident at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4064,7 +4118,7 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // vectors of the longest row that is split over a cluster
+#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // longest row that is split over a cluster, in vectors
 
 // --- column sums
 __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, int64_t width, int64_t c) {
@@ -4092,8 +4146,8 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call it after writing their part (row blockIdx.x of `part`). It calls put(column, sum)
-// once per column. CTAs of equal blockIdx.x share a part.
+// All threads of all CTAs call this function after the CTA has written its part (row blockIdx.x of `part`). It
+// calls put(column, sum) once per column. CTAs of equal blockIdx.x share a part.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4106,9 +4160,9 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  The same sums by a kernel of its own, in which every SM reads a share of the parts. With many columns, one SM
-    would be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a
-    thread are in flight at once. */
+/*  Adds the parts in a separate kernel, in which every SM reads a share of them. With many columns, one SM would
+    be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a thread
+    are in flight at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4142,14 +4196,14 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// To be launched after the kernel that writes the parts (PDL); width must be a multiple of 4.
+// Launches this kernel by PDL, after the kernel that writes the parts; width must be a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
 /*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result. With two values, the sums of the second ones follow those of the first: column + cols. A CTA
-    processes 32 columns by 32 rows at a time. */
+    result. With two values, the sum of the second values has the number column + cols. A CTA processes 32 columns
+    by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4174,7 +4228,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// To be launched after the kernel that writes the terms (PDL).
+// Launches this kernel by PDL, after the kernel that writes the terms.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4194,15 +4248,15 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     y[r,c] = exp(x[r,c] - m[r]) / sum_c exp(x[r,c] - m[r])     m[r] = max_c x[r,c]     x, y: R x C
     flops  5*R*C + R    max 1, subtract 1, exp 1, sum 1, scale 1 per element; one reciprocal per row
     bytes  2*R*C*s
-    check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. Summed
-           in order, a row of 32768 normal numbers is up to 7e-6 off; naive adds blocks of 256: 6e-7
+    check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. If
+           32768 normal numbers are summed in order, the error is up to 7e-6; naive adds blocks of 256: 6e-7
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
                                                         (Milakov & Gimelshein 2018). No gain for rows of 16 KiB:
-                                                        presumably L1 serves the third read of block. The update
-                                                        costs more per element (DRAM 72 % instead of 78 %)
+                                                        presumably L1 serves the third read of block, and online
+                                                        needs more arithmetic (DRAM 72 % instead of 78 %)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read, up to 32768 elements; longer rows as shared
     5 shared   row in shared memory, up to 227 KiB   <- longer rows with one read: a thread needs registers for one
@@ -4211,9 +4265,9 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     6 cluster  row split over 2, 4 or 8 CTAs; (max, sum) exchanged through distributed shared memory
                                                      <- one read, up to 512 KiB per row. Slower for rows of 16 KiB:
                                                         all CTAs of a cluster wait for each other (DRAM 75 %)
-    bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
-               row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
-               different alignments modulo 16 bytes, they are read element by element
+    bound by   memory: compare with bytes / copy bandwidth. If all numbers of a row are -inf, the result is NaN,
+               as in the formula. If they are equal and finite, it is 1/C, even for -1e30 or the largest float. If
+               x and y have different alignments modulo 16 bytes, they are read element by element
     predict    before you run it: block reads a row three times, online twice. By what factor does DRAM traffic fall
                for rows of 16 KiB, and for rows of 512 KiB? (--counters shows it)
     see        Milakov & Gimelshein 2018, "Online normalizer calculation for softmax" */
@@ -4279,7 +4333,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Combines the (max, sum) pairs of `count` warps to that of the row.
+// Combines the (max, sum) pairs of `count` warps to the pair of the row.
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4290,10 +4344,10 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to the
-    maximum of the warp, so that one barrier serves maximum and sum. A row of -inf only has the sum 0: 0 * (1 / 0)
-    gives the NaN of the formula. (Adding the logarithm of the sum to the exponent would save a multiplication. The
-    error is half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
+/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to
+    the maximum of the warp, so that one barrier serves maximum and sum. If a row is all -inf, its sum is 0, and 0
+    * (1 / 0) gives the NaN of the formula. Adding the logarithm of the sum to the exponent would save a
+    multiplication, but its error of half an ulp of the maximum is too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4336,8 +4390,9 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-/*  One CTA per row, which is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that the same
-    split into vectors serves both. Threads read only the vectors that they copied, so this needs no barrier. */
+/*  One CTA per row; the row is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that
+    the same split into vectors is valid for both. Threads read only the vectors that they copied, so no barrier
+    is needed. */
 template <class T, int Width>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4384,8 +4439,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, from) * factor);
 }
 
-// As shared, with the row split over a cluster of CTAs: every warp writes its pair to all of them, through distributed
-// shared memory. Rows must be aligned to 16 bytes.
+// Like the shared kernel, but the row is split over a cluster of CTAs: every warp writes its (max, sum) pair to
+// all of these CTAs, through distributed shared memory. Rows must be aligned to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4430,9 +4485,10 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The plain rungs end here. The kernel below serves rows that fit neither registers nor shared memory.
+// ---- The plain rungs end here. The kernel below processes rows that fit neither into registers nor into shared
+// memory.
 
-// Two reads, the second backwards, while the row's end is in L2.
+// Two reads of the row; the second runs backwards, because the end of the row is still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4458,7 +4514,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 }
 
 template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
-// Launches a kernel with rows_per_cta rows in a CTA of so many threads.
+// Launches a kernel with rows_per_cta rows and `threads` threads per CTA.
 template <class T>
 const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int64_t rows_per_cta,
                                int64_t threads, size_t bytes = 0) {
@@ -4514,7 +4570,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_whole_packs<T>(x, y, cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    // the smallest cluster whose CTAs have at most 64 KiB of the row each; a larger one for few rows
+    // the smallest cluster in which each CTA has at most 64 KiB of the row; a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 4096 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 2);
@@ -4534,7 +4590,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 also relative to sum |dy y| (cancellation)
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); two reads
-    2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
+    2 warp     warp per row, shuffles                <- coalesced; at best, the caches serve the second read
     3 onepass  16-byte accesses, rows in registers   <- one read, up to 64 KiB per row; longer rows take two reads
     4 shared   cp.async copies both rows to shared memory
                                                      <- longer rows, up to 113 KiB, with one read; loads in flight
@@ -4554,7 +4610,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// Like probabilities
+// The input y has the range of probabilities, whose mean is 1 / cols.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -4635,8 +4691,8 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-// One CTA per row; cp.async copies both rows to shared memory, where they use no registers. Threads read only the
-// vectors that they copied, so this needs no barrier.
+// One CTA per row; cp.async copies both rows to shared memory, so that they need no registers. Threads read only
+// the vectors that they copied, so no barrier is needed.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_shared_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4671,8 +4727,8 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// As shared, with the rows split over a cluster of CTAs: every warp writes its sum to all of them, through distributed
-// shared memory.
+// Like the shared kernel, but the rows are split over a cluster of CTAs: every warp writes its sum to all of
+// these CTAs, through distributed shared memory.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_cluster_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4715,9 +4771,10 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The plain rungs end here. The kernel below serves rows that do not fit, or are not aligned.
+// ---- The plain rungs end here. The kernel below processes rows that do not fit into shared memory, or are not
+// aligned to 16 bytes.
 
-// Two reads, the second one backwards, while the row's end is in the L2 cache.
+// Two reads of the rows; the second runs backwards, because the ends of the rows are still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512)
     kbki_softmax_bwd_long_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4769,7 +4826,7 @@ template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stre
 template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
     return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4, 128);
 }
-// Whether all rows of all tensors are aligned to 16 bytes.
+// Returns whether all rows of all tensors are aligned to 16 bytes.
 template <class T> bool kbki_dsoftmax_whole(const kbk_args* a) {
     return kbki_whole_packs<T>(a->in[0], a->out[0], a->s.cols) && kbki_aligned(a->in[1], 16);
 }
@@ -4801,7 +4858,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_dsoftmax_whole<T>(a) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    // the smallest cluster whose CTAs have at most 32 KiB of each row; a larger one for few rows
+    // the smallest cluster in which each CTA has at most 32 KiB of each row; a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 2048 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 4);
@@ -4825,15 +4882,15 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32 the
            bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean
            has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
-    1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: not coalesced, three reads
+    1 naive    thread per row; adds x - x[r,0], so that sums are small <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
                mean, and these are combined (Chan, Golub & LeVeque 1979)
                                                          <- one read, up to 32768 elements; longer rows take three
     4 persist  persistent kernel, w and b in registers, the next rows prefetched into shared memory by cp.async
                                                          <- w and b read once per CTA, not once per row; up to
-                                                            2048 vectors of 16 bytes. No gain if many CTAs share
-                                                            an SM anyway: 35 % occupancy instead of 70 %
+                                                            2048 vectors of 16 bytes. No gain if many CTAs fit
+                                                            into an SM: occupancy is 35 % instead of 70 %
     5 cluster  row split over 2, 4 or 8 CTAs, moments exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row; more SMs for few rows.
                                                             Slower for many short rows: 24 % occupancy, DRAM 72 %
@@ -4869,25 +4926,26 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 has the error of the terms of its sum
+        // if the mean is near 0, its error depends on the terms of its sum
+        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size;
     }
 }
 
 #ifdef __CUDACC__
-// Layer: layer normalisation; otherwise RMS normalisation, without mean and bias (>>rmsnorm), and without the sum of
-// deviations. mean and rstd are not written if their pointer is NULL.
+// Layer: true for layer normalisation; false for RMS normalisation (>>rmsnorm), which has no mean, no bias and no
+// sum of deviations. mean and rstd are not written if their pointer is NULL.
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32 would
-    be large relative to the deviations of nearly equal numbers. s: the sum of deviations from `mean`, and of their
-    squares; each: 1 / the elements of the row. */
+/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32
+    would be large relative to the deviations of nearly equal numbers. s: the sum of the deviations from `mean`,
+    and the sum of their squares; each: 1 / (number of elements of the row). */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// 1 / the elements of a row. The assembler statement keeps it where it is called, while loads are in flight; the
-// compiler would move it behind the reductions.
+// Returns 1 / (number of elements of a row). The asm statement keeps this division where it is called, while
+// loads are in flight; the compiler would move it behind the reductions.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -4895,7 +4953,7 @@ __device__ __forceinline__ float kbki_share(int elements) {
 }
 template <bool Layer>
 __device__ __forceinline__ void kbki_store_moments(float3 m, int64_t row, float* mean, float* rstd) {
-    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // the rest of an infinite mean is NaN
+    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // if the mean is infinite, rest is NaN
     if (rstd) rstd[row] = m.z;
 }
 template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float x, float3 m, const T* w, const T* b) {
@@ -4944,7 +5002,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Moments of two disjoint sets: elements, their mean, the sum of deviations from that mean, and of the squares.
+// Combines the moments of two disjoint sets. Moments: number of elements, mean, sum of deviations from this mean,
+// sum of squared deviations.
 __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
     const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
     if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
@@ -4952,9 +5011,9 @@ __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
                        fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
 }
 
-/*  Combines the moments of warps to those of the row (Chan, Golub & LeVeque 1979). v: elements of warp number
-    threadIdx.x % 32, their mean, the sum of their deviations from that mean, and of the squares; zeros if there is no
-    such warp. */
+/*  Combines the moments of the warps to the moments of the row (Chan, Golub & LeVeque 1979). v: moments of warp
+    number threadIdx.x % 32 (number of elements, mean, sum of deviations from this mean, sum of squared
+    deviations); zeros if the CTA has no such warp. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
     if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
     const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
@@ -4962,9 +5021,10 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float
     return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
 }
 
-/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that one
-    barrier serves mean and variance. Early: w and b are loaded with the row, for rows that all run at once. Of more
-    rows, other CTAs hide the latency of w and b, and registers for them would cost occupancy. */
+/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that
+    one barrier serves mean and variance. Early: w and b are loaded together with the row; this is faster if all
+    rows run at once. If there are more rows, other CTAs hide the latency of w and b, and the registers for them
+    would cost occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs * Width <= 8 ? 3 : 1)
     kbk_layernorm_fwd_onepass_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -4975,7 +5035,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // elements of the warp
+    int count = 0; // number of elements of the warp
     x += blockIdx.x * cols, y += blockIdx.x * cols;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -4998,7 +5058,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5022,8 +5082,8 @@ __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs
     if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-/*  Persistent kernel: CTAs take rows in turn, w and b stay in registers, and cp.async prefetches the next rows while
-    this row is processed. Threads read only the vectors that they copied, so this needs no barrier. */
+/*  Persistent kernel: each CTA loops over rows, w and b stay in registers, and cp.async prefetches the next rows
+    while one row is processed. Threads read only the vectors that they copied, so no barrier is needed. */
 template <class T, bool Layer, int Packs, int Stages>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_fwd_persist_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5043,7 +5103,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
     for (int i = 0; i < Stages; i++) prefetch(blockIdx.x + (int64_t)i * gridDim.x, i);
     const float each = kbki_share((int)cols);
-    int count = 0; // elements of the warp
+    int count = 0; // number of elements of the warp
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         g[u].fill(0), h[u].fill(0);
@@ -5071,7 +5131,7 @@ __global__ void __launch_bounds__(512)
         const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+            const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
@@ -5095,8 +5155,8 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// As onepass, with the row split over a cluster of CTAs: every warp writes its moments to all of them, through
-// distributed shared memory.
+// Like onepass, but the row is split over a cluster of CTAs: every warp writes its moments to all of these CTAs,
+// through distributed shared memory.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5109,7 +5169,7 @@ __global__ void __launch_bounds__(1024)
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // elements of the warp
+    int count = 0; // number of elements of the warp
     x += at, y += at, w += rank * share * Width, b += rank * share * Width;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5133,7 +5193,7 @@ __global__ void __launch_bounds__(1024)
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5160,11 +5220,11 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The plain rungs end here. The kernels below serve the launchers of onepass: short rows, and rows that are not
-// aligned or too long.
+// ---- The plain rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
+// are not aligned or too long.
 
-/*  Lanes of a warp per row, and several rows per group of lanes. All rows of a group are loaded before the first is
-    used, so that all rows of a small tensor are in flight at the same time. w and b are loaded once. */
+/*  Lanes lanes of a warp process Rows rows. All these rows are loaded before the first is used, so that all rows
+    of a small tensor are in flight at the same time. w and b are loaded once. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5207,7 +5267,7 @@ __global__ void __launch_bounds__(256)
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? middle[i] : 0; // elements beyond the end stay 0
+            const float from = lane + u * Lanes < packs ? middle[i] : 0; // vectors beyond the end stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) {
                 f[i][u][k] -= from, s[i].x += f[i][u][k];
@@ -5237,7 +5297,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One CTA per row of any length and alignment: three passes, of which the caches serve two.
+// One CTA per row of any length and alignment: three passes; the caches serve the second and the third.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512)
     kbki_layernorm_fwd_long_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5291,7 +5351,8 @@ template <class T> struct kbki_norm {
     T* y;
     float *mean, *rstd;
     int64_t rows, cols;
-    bool vector, whole; // x and y have the same alignment modulo 16 bytes; all rows, w and b are aligned to 16 bytes
+    // vector: x and y have the same alignment modulo 16 bytes; whole: all rows, w and b are aligned to 16 bytes
+    bool vector, whole;
 };
 template <class T, bool Layer> const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T>* n) {
     *n = { (const T*)a->in[0],
@@ -5353,7 +5414,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // the more threads, the lower the latency; at 16 bits 8 elements per thread spend too much on indexing
+    // more threads give a lower latency; but with 8 elements of 16 bits per thread, indexing takes too much time
     const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
@@ -5386,11 +5447,11 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / KBKI_WIDTH(T);
     if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
-    // the smallest cluster with at most 512 threads in a CTA; a larger one for few rows
+    // the smallest cluster with at most 512 threads per CTA; a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * P32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, P8), by32 = kbki_threads(share, P32);
-    // two CTAs of at most 512 threads share an SM, so that clusters of 8 leave no SM of a GPC idle
+    // early needs two CTAs of at most 512 threads per SM, so that clusters of 8 leave no SM of a GPC idle
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, P8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, P32, false>,
@@ -5430,7 +5491,7 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  264.4 us  56 %      -   32 90 % 57 %      6232  one atomic per element
-    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: two reads
+    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: inputs are read twice
     3 ticket  191.6 us  78 % 1.99 x   40 60 % 62 %        26  column sums per CTA, added in index order
     4 onepass 130.5 us 114 % 1.47 x   85 48 % 89 %     149 k  one read, rows and sums in registers
     end of measured */
@@ -5440,7 +5501,7 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// dx of one row, and the size of the terms that cancel; mean = 0 and centre = 0: RMS normalisation.
+// Computes dx of one row, and the size of the terms that cancel. For RMS normalisation, mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5450,12 +5511,12 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    wide = sqrt(wide / (double)n); // 1, unless rstd does not belong to x; then it scales the error of the mean
+    wide = sqrt(wide / (double)n); // 1 if rstd is that of x; otherwise it scales the error of the mean
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// dw and db, or (size > 0) their sums of |terms| times size, over all rows
+// Computes dw and db over all rows; if size > 0, instead the sums of the terms' absolute values, times size.
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -5484,14 +5545,14 @@ KBKI_REF(layernorm_bwd) {
 KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
-// Mean and rstd of a row; RMS normalisation has no mean.
+// Loads mean and rstd of a row; for RMS normalisation, the mean is 0.
 template <bool Layer>
 __device__ __forceinline__ float2 kbki_moments_of(int64_t row, const float* mean, const float* rstd) {
     return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
 }
 
-// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db. sums: those of dw, then
-// those of db.
+// One CTA per row. The first pass computes the sums of the row, the second dx and the atomics for dw and db.
+// sums: the column sums for dw, then those for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256)
     kbk_layernorm_bwd_atomic_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5515,7 +5576,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row, dx only; kbki_columns computes dw and db in a second kernel.
+// One warp per row; computes dx only. A second kernel, kbki_columns, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5538,8 +5599,8 @@ __global__ void __launch_bounds__(128)
     }
 }
 
-// A thread processes the same columns in every row, so their sums in shared memory need no barrier. part: the sums of
-// each CTA, those of dw before those of db.
+// Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
+// the column sums of each CTA, first for dw, then for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5582,19 +5643,20 @@ __global__ void __launch_bounds__(512)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. At 16 bits,
-    wide rows leave no registers for the vectors: they stay in shared memory (Held = false) and are loaded again
-    for dx. Keep: xhat and g stay in registers as floats between the row's sums and dx, so that they are not
-    computed twice. */
+/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. For wide rows
+    of 16-bit types, there are too few registers for the vectors: they stay in shared memory (Held = false) and
+    are loaded again for dx. Keep: xhat and g stay in registers, as floats, from the row's sums to dx, so that
+    they are computed only once. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        // rounding mean * rstd would give a large error if rstd is large
+        // not v * rstd - mean * rstd: if rstd is large, the rounding error of mean * rstd is large
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Loads vectors that kbki_ahead prefetched: dy first, x `room` further on, 512 from one to the next.
+    // Loads vector u of dy and of x, which kbki_ahead prefetched. x begins `room` vectors after dy; a thread's
+    // vectors are 512 apart.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -5623,7 +5685,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
         return s;
     }
-    // s: the row's sums divided by its length
+    // Computes and stores dx of the row; s: the row's sums divided by its length.
     __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
         float a = Layer ? -s.x * st.y : 0, b = -s.y * st.y;
         dx += t * width;
@@ -5645,7 +5707,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // Adds the column sums of the rows of a warp; every thread gets the result.
+    // Adds the column sums of all rows that a warp processes at once; every thread gets the result.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -5655,12 +5717,13 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Position of group `four` of four columns of thread t. Threads are adjacent. At 16 bits every other group is
-    // in the other half of the banks. Both access orders, by thread and by column, have no bank conflicts.
+    // Returns the position in shared memory of group `four` (four column sums) of thread t. Positions of
+    // neighbouring threads are adjacent. For 16-bit types, odd groups use the other half of the banks. Neither
+    // the writes, by thread, nor the reads, by column, have bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns: those of dw (`fours` groups of four), then those of db.
+    // Stores the sums of this thread's columns: `fours` groups of four for dw, then those for db.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -5670,7 +5733,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // Adds the column sums of the CTA's groups, in the order of columns, and stores them to part: dw, then db.
+    // Adds the column sums of the CTA's groups of threads and stores them to part, by column: for dw, then for
+    // db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -5688,9 +5752,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     }
 };
 /*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
-    Threads threads, so that 512 / Threads rows are processed at once; the sums of their groups are added in shared
-    memory, in order. A warp with several rows continues as long as its first has a row; the other rows are then
-    zeros. */
+    Threads threads, so that 512 / Threads rows are processed at once; the column sums of these 512 / Threads
+    groups are added in shared memory, in a fixed order. A warp that processes several rows continues as long as
+    its first row exists; missing rows are replaced by zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5698,11 +5762,11 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose sums are added
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // number of groups whose sums are added in shared memory
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // of the row in its warp
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // index of the row in its warp
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
@@ -5728,7 +5792,7 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     for (int turn = 0; row - place < rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
-        if (row + step < rows) // loaded one row ahead, to hide the latency
+        if (row + step < rows) // mean and rstd are loaded one row ahead, to hide the latency
             next = kbki_moments_of<Layer>(row + step, mean, rstd);
         else if (Threads < 32)
             next = make_float2(0, 0);
@@ -5743,18 +5807,19 @@ __global__ void __launch_bounds__(512, Threads <= 32)
         if (!Held) ask(row + Stages * step, ring);
     }
     kbki_ahead_wait<0>();
-    static_assert(Width * sums <= 8 * Stages, "the sums fit where the rows were");
+    static_assert(Width * sums <= 8 * Stages, "the column sums must fit into the buffers of the rows");
     float4* meet = reinterpret_cast<float4*>(kbki_row);
     if (Threads < 32) r.join();
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // racecheck confuses barrier 0 with a named barrier that fills while other warps wait at barrier 0.
+    // This barrier satisfies racecheck, which confuses barrier 0 with a named barrier that fills while other
+    // warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers. term and put: for the sums of columns by kernels of >>rows.
+// Arguments of the launchers. The kernels of >>rows call term and put for the column sums.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -5762,7 +5827,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1; // per column
+    static constexpr int sums = Layer ? 2 : 1; // number of sums per column
     __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
         const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
         const float d = kbki_float(dy[row * cols + c]);
@@ -5836,7 +5901,7 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // for the longest rows
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // stages for the longest rows
     static const kbki_plan<void(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
                                 float* part, int64_t rows, int64_t cols)>
         plans[] = {
@@ -5887,7 +5952,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     3 onepass  16-byte accesses, row in registers        <- one read, up to 32768 elements; longer rows take two
     4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory by cp.async
                                                          <- w read once per CTA; up to 2048 vectors of 16 bytes.
-                                                            No gain at 47 % occupancy instead of 92 %
+                                                            No gain: occupancy is 47 % instead of 92 %
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row; more SMs for few rows.
                                                             Slower for many short rows: 24 % occupancy, DRAM 74 %
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
@@ -5937,7 +6002,7 @@ KBKI_REF(rmsnorm_fwd) {
     0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  237.7 us  63 %      -   32 90 % 64 %      11 k  one atomic per element
-    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: two reads
+    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: inputs are read twice
     3 ticket  179.4 us  84 % 2.06 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
     4 onepass 129.6 us 116 % 1.38 x   84 47 % 90 %     134 k  one read, rows and sums in registers
     end of measured */
@@ -5980,8 +6045,8 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     flops  n
     bytes  n*s + 4
     check  1e-6 of sum_i |x[i]|, which the oracle returns as the magnitude
-    1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. In f64, because
-               an f32 sum stops growing at 2^24 times a term
+    1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. The sum is in
+               f64, because an f32 sum stops growing at 2^24 times a term
     2 shared   sum per CTA, tree in shared memory (Harris 2007, "Optimizing Parallel Reduction in CUDA")
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
@@ -5994,9 +6059,9 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     1 atomic 472.0 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
     2 shared 355.0 us 113 % 1330 x   22 99 % 91 %       883  tree per CTA, one atomic per CTA
     3 warp   356.2 us 113 % 1.00 x   24 97 % 90 %         0  shuffles, one atomic per warp
-    4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA finishes in order
+    4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA adds partial sums
     end of measured */
-#define KBKI_SUM_CTAS 4096 // most partial sums
+#define KBKI_SUM_CTAS 4096 // largest number of partial sums
 KBKI_TENSORS(sum_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("out", KBK_KF32, 1, 1, 1))
 KBKI_FORMULAS(sum_run, 1, n, 1 * n * elem + 4)
 KBKI_SCRATCH(sum) { return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t); }
@@ -6044,8 +6109,9 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  The sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. U vectors of each input are in flight. Share:
-    threads of a CTA that read; its last warp only adds the partial sums. */
+/*  Computes the sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. Each thread has U vectors of each
+    input in flight. Share: number of threads of a CTA that read x; the CTA's last warp reads no x. It takes the
+    ticket and helps to add the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6074,7 +6140,9 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            sum.add(part); // the sum of a vector first: numbers of few bits are often rounded in one direction
+            // the sum of a vector first, because adding numbers of few bits to a long sum often rounds in one
+            // direction
+            sum.add(part);
         }
     }
     double all = 0;
@@ -6084,7 +6152,7 @@ __global__ void __launch_bounds__(Share + 32)
     if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-// Checks the arguments of a sum over x and, if not NULL, y.
+// Checks the arguments of a sum over x and y; y is NULL if there is only one input.
 template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
     const int64_t n = a->s.rows * a->s.cols;
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
@@ -6093,8 +6161,8 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     const char* why = kbki_check_dims(&a->s);
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once. y: none for
-// a sum, the second input for a mean.
+// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and rounds the
+// total to f32. y: the second input of a mean squared error; a sum passes none.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6130,12 +6198,12 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
-    // Few elements: all loads are in flight at once.
+    // If there are few elements, all loads are in flight at once.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
-    // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
-    // time.
+    // These numbers of vectors give enough bytes in flight per SM. 16-bit types have fewer vectors and more CTAs,
+    // because unpacking takes time.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6152,20 +6220,20 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
-               an f32 sum stops growing at 2^24 times a term
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. The sum is in
+               f64, because an f32 sum stops growing at 2^24 times a term
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
     predict    rung 2 loads 2 bytes per thread and input. By how much do 16-byte loads raise the DRAM share, if the
                occupancy stays near 80 %? (Little's law: bytes in flight = bandwidth * latency)
-    see        Higham 1993, "The Accuracy of Floating Point Summation": why vectors are summed first */
+    see        Higham 1993, "The Accuracy of Floating Point Summation": explains why each vector is summed first */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 atomic 235.9 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
     2 block  259.1 us  78 %  910 x   18 99 % 62 %       363  sum per CTA, one atomic per CTA
-    3 ticket 173.6 us 116 % 1.49 x   32 78 % 93 %       443  16-byte loads, last CTA finishes
+    3 ticket 173.6 us 116 % 1.49 x   32 78 % 93 %       443  16-byte loads, last CTA adds partial sums
     end of measured */
 KBKI_TENSORS(mse_fwd, 3, t[0] = kbki_in("x", n, 0), t[1] = kbki_in("y", n, 0),
              t[2] = kbki_out("out", KBK_KF32, 1, 1, 0))
@@ -6207,7 +6275,7 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
-// The kernel is in >>reduction.
+// Launches the kernel of >>reduction with two inputs.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_total_check<T>(a, a->in[1]);
     const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
@@ -6219,13 +6287,13 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
 
 /*  mse bwd --------------------------------------------------------------------------------------------------
     dx[i] = (2 g / n) (x[i] - y[i])      x, y, dx: n = rows * cols     g: one f32
-    flops  2*n + 2     subtract 1, scale 1; per tensor 2 g and / n
+    flops  2*n + 2     subtract 1, scale 1; once per tensor: 2 g and / n
     bytes  3*n*s + 4
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
     2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
-               so that stores of one CTA overlap with loads of the next. Inputs and dx with different alignments
-               modulo 16 bytes run as rung 1
+               so that stores of one CTA overlap with loads of the next. If inputs and dx have different
+               alignments modulo 16 bytes, rung 1 runs
     predict    how does a four times wider load change the DRAM share, and the number of load instructions? */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
@@ -6312,15 +6380,15 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
     1 naive    thread per row              <- slow: not coalesced; neighbouring threads read C elements apart
     2 split    two kernels: products to memory, then row sums
-                                           <- coalesced. Loses: three times the compulsory traffic (16 bits: five
-               times, because products are kept in f32), so DRAM is busy with bytes that nobody needs
-    3 matmul   a GEMM with one column      <- no intermediate. Loses: 31 of 32 columns of a tile are padding, DRAM is
-               almost idle. A GEMM is the wrong tool for a matrix-vector product
+                                           <- coalesced. Slower: three times the compulsory traffic (16 bits: five
+               times, because products are kept in f32)
+    3 matmul   a GEMM with one column      <- no intermediate. Slower: 31 of 32 columns of a tile are padding, so
+               DRAM is almost idle. A GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles      <- one read of x, coalesced; no other traffic
-    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a warp,
-               and a long row has a CTA of its own
-                                           <- enough bytes in flight, few instructions. CTAs that end soon keep what
-               all of them read at a time in one contiguous part of memory
+    5 vec      16-byte loads of several rows in flight; each vector of w is loaded once for these rows; short rows
+               share a warp, and a long row has a CTA of its own
+                                           <- enough bytes in flight, few instructions. Each CTA has few rows and ends
+               soon, so at any time all CTAs together read one contiguous part of memory
     predict    from the intensity: what share of the f32 rate can any rung reach?
     see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -6359,8 +6427,8 @@ __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64
     y[row] = kbki_type<T>::from(sum);
 }
 
-// Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
-// bits would make the sum inaccurate.
+// Computes the products of x with a factor per column (w) or per row (dy). They are stored in f32, because
+// rounding them to 16 bits would make the sum inaccurate.
 template <class T, bool ByRow>
 __global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6394,12 +6462,13 @@ __global__ void __launch_bounds__(128)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of Lanes threads processes Rows rows at a time, U vectors of each. Rows * U loads are in flight before
-    the first is used; w comes from the L1 cache once for all of these rows. */
+/*  A group of Lanes threads processes Rows rows at a time, U vectors of each row. Each thread starts Rows * U
+    loads before it uses the first. w comes from the L1 cache and is loaded once for these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
-    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows; // rows of the CTA at a time
+    // number of rows that a CTA processes at a time
+    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows;
     __shared__ float slots[32];
     const int lane = threadIdx.x % Lanes;
     const int64_t packs = cols / Width;
@@ -6441,14 +6510,14 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
-// Arguments of a launcher; forward: x, w, y. Sums over no terms are 0.
+// Arguments of a launcher; the forward operation uses x, w and y. A sum without terms is 0.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
     int64_t rows, cols, n;
     unsigned* counters;
     float *part, *product;
-    bool done; // nothing to launch
+    bool done; // true if nothing remains to be launched
     const char* get(const kbk_args* a, bool bwd, size_t scratch, kbk_stream st) {
         char* work = (char*)a->workspace;
         x = (const T*)a->in[bwd], w = (const T*)a->in[1 + bwd], dy = (const T*)a->in[0];
@@ -6465,7 +6534,7 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // CTAs that fill the device, for a grid-stride loop over all elements.
+    // Returns the number of CTAs that fill the device, for a grid-stride loop over all elements.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6503,7 +6572,7 @@ template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     constexpr int Threads = Lanes > 128 ? Lanes : 128;
     int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    // short rows: a new CTA for every few of them would mostly wait for its first loads
+    // if rows are short, a CTA with only a few of them would mostly wait for its first loads
     if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
         <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
@@ -6533,25 +6602,25 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     bytes  (2*R*C + R + 2*C)*s
     check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
-    2 split    product to memory, its column sums, dx by itself        <- many readers, twice the traffic
+    2 split    three kernels: products to memory, column sums, dx      <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Loses: 31 of 32 rows of a
-               tile are padding, and the column DRAM shows that memory is almost idle
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: 31 of 32 rows of a
+               tile are padding; the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
-               index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
+               index order; dx separately    <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
-                                             <- DRAM loses time at each change between reading and writing
+                                             <- DRAM loses time at each switch between reads and writes
     predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   7785 us  11 %      -   32 30 %  8 %         0  thread per element of dx, per column of dw
-    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
+    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
     3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
-    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; dx
+    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; then dx
     5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
-    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel reads, one writes
+    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: first x is read, then dx written
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
@@ -6609,9 +6678,9 @@ template <class T> struct kbki_wsum_columns {
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
-    side, and each thread has U rows in flight. What all CTAs read at a time is close together in memory. The sums
-    of the 512 / Across groups are added in shared memory, in order. */
+/*  Each thread has one vector of columns. `Across` threads share a row; a CTA processes 512 / Across rows at
+    once, and each thread has U rows in flight. At any time, the CTAs read neighbouring parts of memory. The sums
+    of the 512 / Across groups of threads are added in shared memory, in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -6714,7 +6783,8 @@ template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st); // there are enough columns for one thread each
+    // so many columns fill the device even with one thread per column
+    if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st);
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
@@ -6766,12 +6836,12 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     2 shared   32 x 32 tile in shared memory (Ruetsch & Micikevicius 2009, "Optimizing Matrix Transpose in CUDA")
                                                           <- both sides coalesced; but a column of the tile is in
                one bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
-    3 padded   one more column in the tile                <- neighbours in a column are in different banks
+    3 padded   one more column in the tile                <- elements of a column are in different banks
     4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
                at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
-    bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
-               multiples of 16 bytes; otherwise padded runs
+    bound by   memory: compare with bytes / copy bandwidth. If an address, a row of x or a
+               row of y is not a multiple of 16 bytes, vec launches padded
     predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
@@ -6789,13 +6859,13 @@ KBKI_REF(transpose_run) {
 }
 
 #ifdef __CUDACC__
-// Reads are coalesced, writes are not.
+// One element per thread: reads are coalesced, writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
     if (r < rows) y[c * rows + r] = x[i];
 }
 
-// 32 x 8 threads, four elements each.
+// A CTA has 32 x 8 threads; each transposes four elements of a 32 x 32 tile.
 template <class T, int Pad>
 __global__ void __launch_bounds__(256)
     kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -6814,7 +6884,7 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A square of Width x Width elements, row by row as 16-byte vectors; column() returns a row of the transpose.
+// A square of Width x Width elements, each row a 16-byte vector; column() returns a column as a vector.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -6822,7 +6892,8 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // upper or lower halves of two words
+        // selects the upper or the lower halves of two words
+        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410;
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
                           __byte_perm(w[4 % Width][from], w[5 % Width][from], half),
@@ -6830,16 +6901,16 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
-    row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
-    conflicts. Tiles are numbered down bands of 1024 tile rows: CTAs that run together write long contiguous
-    parts of rows of y. */
+/*  16 x 16 squares per CTA, one per thread. The tile in shared memory has rows of y with 16 vectors each.
+    Swizzle: vector p of row o is stored at position p ^ (o / Width mod 8), so that neither the writes nor the
+    reads of eight threads have bank conflicts. Tiles are numbered down the columns of bands with 1024 rows of
+    tiles. CTAs that run at the same time therefore write long contiguous parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
     const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
-    const unsigned band = min(down, 1024u); // then band * across fits into 32 bits, too
+    const unsigned band = min(down, 1024u); // limited, so that band * across fits into 32 bits
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
@@ -6867,7 +6938,8 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// Side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+// Side: side length of a CTA's tile. CTAs of the naive kernel process 256 elements, so the launcher treats them
+// as tiles of 16 x 16.
 template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
 const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
     const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
@@ -6880,7 +6952,7 @@ const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
 }
 KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
 KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
-// Padding of one bank: one element of 4 bytes, or two of 2 bytes.
+// The padding is one bank wide: one element of 4 bytes, or two of 2 bytes.
 KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6899,15 +6971,16 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     loss, lse: R, f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact if the target is the maximum
+    check  1e-6 + 8 ulp (relative 1e-6). The loss is computed as (max - x_t) + log(sum), so that it keeps
+           its digits if the target is the maximum
     targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
-             NaN, and x is not read there
+             NaN, and x is not read at t
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
                Gimelshein 2018, "Online Normalizer Calculation for Softmax")
     3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
-               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp on.
-               Rows of odd length: each row's unaligned start is read separately (peeling)
+               32 logits. A row of up to 1024 vectors is processed by 8 lanes, a warp or a CTA, depending on its
+               length. If rows are not aligned, each row's start is read separately (peeling)
     predict    rung 2 reads every logit once. Why is DRAM idle for more than half of the time? */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
@@ -6935,12 +7008,13 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        if (out[1]) out[1][r - u0] = top + log(sum); // a row of -inf: top is -inf and log(0) is -inf; no NaN
+        // if the row is all -inf, both terms are -inf, and lse is -inf, not NaN
+        if (out[1]) out[1][r - u0] = top + log(sum);
     }
 }
 
 #ifdef __CUDACC__
-// The logit of the target; NaN for a target outside the row.
+// Returns the logit of the target; NaN for a target outside the row.
 template <class T> __device__ __forceinline__ float kbki_ce_logit(const T* x, int64_t cols, int target) {
     return target >= 0 && target < cols ? kbki_float(x[target]) : __int_as_float(0x7FC00000);
 }
@@ -6977,7 +7051,7 @@ __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_online_k(const T* x, const int* t, float* loss, float* lse, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols;
-    // summed in blocks, because in one long sum the last terms lose digits
+    // summed in blocks, because terms added to one long sum lose digits
     kbki_pair p = kbki_pair::none(), block = p;
     int n = 0, target = t[blockIdx.x];
     for (int64_t c = threadIdx.x; c < cols; c += 256) {
@@ -7003,14 +7077,14 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // From an lse. The tolerance includes its rounding error (6e-5 at lse = 1000).
+    // Makes a row from its lse. The tolerance includes the rounding error of lse (6e-5 at lse = 1000).
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
-        // an infinite or NaN lse must reach the result
+        // if lse is infinite or NaN, the gradient must be computed from it
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
-    // Width logits; target: offset of the target from the first of them, in elements.
+    // Converts Width logits; target: offset of the target from the first of these logits, in elements.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -7022,13 +7096,13 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++) // not f[k] - unit, because both may be infinite
+            for (int k = 0; k < Width; k++) // the loop avoids f[k] - unit, because both may be infinite
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Width logits; c: column of the first.
+    // Converts Width logits; c: column of the first one.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7038,9 +7112,9 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Long rows: one read of the logits, and a second one, backwards, for the gradient. Threads per row: 32 (four rows per
-    CTA), or a CTA. lse, pair: receive lse and (max, sum) of the rows, or NULL. dx may be x; kbki_ce_load is a plain
-    load for that reason, neither streaming nor read-only. */
+/*  Processes long rows: reads the logits once, and a second time, backwards, for the gradient. Threads: number of
+    threads per row, 32 (four rows per CTA) or those of a CTA. lse, pair: receive lse and (max, sum) of the rows,
+    or are NULL. dx may be x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7055,13 +7129,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
     const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
-    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f; // before the barrier: dx may be x
+    // read before the barrier, because dx may be x
+    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
     const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // no barrier here otherwise: every lane must have read what another may overwrite
+    // a warp has no other barrier here; every lane must have read x before another lane overwrites it
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7081,10 +7156,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     }
 }
 
-/*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
-    rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
-    latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse and g, or pair and scale, are inputs of
-    the gradient. dx may be x. */
+/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads depends on the
+    row's length; the shortest rows are processed by eight lanes of a warp. Target and target logit are loaded
+    together with the row, so that their latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse
+    and g, or pair and scale, are inputs of the gradient. dx may be x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7130,7 +7205,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
                   : kbki_ce_row<T>(__ldg(lse + row), __ldg(g), at, cols);
     }
     if constexpr (Gradient) {
-        // elements from the thread's first vector to the target
+        // number of elements from the thread's first vector to the target
         const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -7147,12 +7222,12 @@ template <class T> struct kbki_ce {
     const int* t;
     const float* g;
     float *loss, *lse;
-    float2* pair; // fwdbwd split: passes (max, sum) from one kernel to the next
+    float2* pair; // fwdbwd split: (max, sum) of each row, from the forward kernel to the backward kernel
     T* dx;
     float scale;
     int64_t rows, cols;
 };
-// Launches run(arguments), unless they are wrong or there is nothing to do.
+// Calls run(arguments), unless an argument is wrong or there is nothing to do.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7170,8 +7245,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k for rows that it can take, and says whether it did. Most: its longest rows, in
-// vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
+// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it did. Most: longest row of the
+// kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7223,27 +7298,27 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
 
 /*  cross_entropy bwd ----------------------------------------------------------------------------------------
     dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
-    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
+    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row: - 1 at the target
     bytes  2*R*V*s + 8*R + 4
     check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
-           scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding;
-           the target's bound is that of a number of the size of g (16 bits: g / 1000)
+           scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding.
+           The target's bound is that of a number as large as g (16 bits: g / 1000)
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Short rows get as many threads as they
-               can use. x and dx with different alignments modulo 16 bytes are read element by element
+               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
+               dx have different alignments modulo 16 bytes, they are read element by element
     predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
                clock and SM; 2 bytes read and 2 written per logit in bf16)
-    limits     a row of -1e30 has lse = -1e30, which cannot hold log V as well. Then exp(x - lse) is 1; only fwdbwd,
-               which does not use lse, gives 1/V */
+    limits     if all logits are -1e30, lse is rounded to -1e30, and log V is lost. exp(x - lse) is then 1, not 1/V.
+               Only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   1570 us  40 %      -   20 81 % 31 %         0  one element per thread
     2 unroll 540.7 us 116 % 2.90 x   32 83 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
-// Like that of normal logits
+// The input lse has the distribution that normal logits give.
 KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_in("lse", rows, 1), t[2].kind = KBK_KF32, t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32,
              t[4] = kbki_out("dx", KBK_T, n, cols, cols), t[2].a = log((double)(cols ? cols : 1)) + 0.5,
@@ -7268,15 +7343,16 @@ template <class T>
 __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const float* lse, const float* g, T* dx,
                                               int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t r = (i | cols) >> 32 ? i / cols : (unsigned)i / (unsigned)cols; // a division of 32 bits is much faster
+    // 32-bit division is much faster than 64-bit division
+    int64_t r = (i | cols) >> 32 ? i / cols : (unsigned)i / (unsigned)cols;
     if (r >= rows) return;
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Threads per row: 16 or 32, or 256 for each piece of a row; a row has `pieces`. U vectors per thread. pair: NULL,
-    or (max, sum) of the rows, and scale instead of lse and g. */
+/*  Threads: 16 or 32 threads per row; or 256 threads for each of the `pieces` pieces of a row. Each thread has U
+    vectors. pair: (max, sum) of the rows, used with scale; or NULL, and lse and g are used instead. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7331,7 +7407,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // in shorter rows, most lanes of a warp would be idle
+    // if rows are shorter, most lanes of a warp would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
@@ -7359,24 +7435,24 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     2 fused    CTA per row; the second read runs backwards, as in fused_classifier of llm.c (Karpathy 2024)
                                               <- one launch; the end of the row is still in the L2 cache. Rows of
                up to 1024 vectors are read once, into registers, and short ones share a CTA
-    3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
+    3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; while a row is written, its
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB. Loses if a row fits into one SM:
-               every row waits for the other CTA, and the column DRAM falls
-               Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
+                                              <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
+               at every row, the CTAs wait for each other, and the DRAM share falls
+               Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
     predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
                rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  fwd unroll, then bwd unroll
-    2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row, second read backwards
+    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  unroll of fwd, then unroll of bwd
+    2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row; the second read runs backwards
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
-    4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row over 2 to 8 CTAs, sums by DSMEM
+    4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
     end of measured */
-// |loss| + 1/4, because a loss near 0 is a difference of larger numbers
+// The magnitude of a loss is |loss| + 1/4, because a loss near 0 is a difference of larger numbers.
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[2].scales = 1,
              t[3] = kbki_out("dx", KBK_T, n, cols, cols))
@@ -7393,7 +7469,8 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // Subtracts the maximum first: at -1e30 even a double cannot hold the logarithm of the sum as well.
+        // Subtracts the maximum first, because at -1e30, even in double, adding the logarithm of the sum changes
+        // nothing.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -7402,10 +7479,10 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-#define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
-#define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
-// What a thread of CTA `rank` of the cluster has of a row: its first column, the number of vectors from there to the
-// end of the CTA's share, and a single element or -1.
+#define KBKI_CE_SLOTS 14 // number of pieces of 1024 vectors that fit into an SM
+#define KBKI_CE_AHEAD 8  // largest number of pieces in flight while a row is processed
+// A thread's part of a row, in CTA `rank` of the cluster: its first column, the number of vectors from there to
+// the end of the CTA's share, and the index of a single element, or -1.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7420,17 +7497,18 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// kbki_warp_all<kbki_pair> with one exponential: the maximum comes first, from integers in the order of the
-// floats.
+// Like kbki_warp_all<kbki_pair>, but with one exponential only: the warp first finds the maximum, by an integer
+// reduction. Floats are mapped to integers of the same order.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  The pair of a row in a cluster. Each warp sends its pair to place `slot` of the table of every CTA (st.async). An
-    mbarrier there counts arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are
-    waited for; the release of a cluster barrier would also wait for every store to dx in flight. */
+/*  Exchanges the (max, sum) pairs of a row in a cluster. Each warp sends its pair to position `slot` of a table
+    in every CTA (st.async). An mbarrier in each CTA tracks arrivals, or bytes from other CTAs, and is complete
+    when the table is full. A CTA thus waits for the pairs only. The release of a cluster barrier would also wait
+    for all stores to dx that are in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7457,18 +7535,19 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 }
 #endif
 
-/*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row: `pieces`
-    pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence. Piece q is stored in slot q
-    mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async) and is the only one to use it, so
-    that no barrier is needed. When a row has arrived, its pair is computed. When the pairs have been exchanged, the
-    gradients are written, and each slot is filled with the piece `ahead` pieces further on. An SM thus reads and
-    writes in bursts of a row. Targets are loaded two rows ahead and their logits one row ahead. */
+/*  A cluster processes row numbers first, first + step, first + 2 step, and so on. CTA `rank` has `share` vectors
+    of each row: `pieces` pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence.
+    Piece q is stored in slot q mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async)
+    and is the only one to use it, so that no barrier is needed. When a row has arrived, its (max, sum) pair is
+    computed. When the pairs have been exchanged, the gradients are written, and each slot is filled with the
+    piece that is `ahead` pieces later. An SM thus alternates between reading a row and writing a row. Targets are
+    loaded two rows ahead and their logits one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
                                      int64_t cols, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors at a time: eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors have eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
@@ -7482,10 +7561,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     // all CTAs of the cluster must have started before one writes to another's shared memory
     if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
-    // The next vectors of this thread to load. origin: its first vector of row 0, if all rows have the same alignment.
+    // from: the next vector that this thread loads. origin: its first vector of row 0, valid if all rows have the
+    // same alignment.
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // hides how values were computed from the compiler, so that the loops need not keep what they came from
+    // hides from the compiler how these values were computed, so that it keeps them in registers and not their
+    // sources
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
@@ -7510,7 +7591,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     int at = target(first), at_next = target(first + step);
     auto inside = [&](int at) { return at >= 0 && at < cols; };
     T logit = leads && inside(at) ? x[first * cols + at] : T(),
-      logit_next = T(); // converted when used, not earlier
+      logit_next = T(); // converted to float only when it is used
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7519,7 +7600,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups are in flight. Empty groups make that number a constant.
+        // The row has arrived when at most `ahead` groups are in flight. Empty groups are added, so that the
+        // number to wait for is a constant.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7539,7 +7621,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 #pragma unroll
                 for (int k = 0; k < Width; k++) top = fmaxf(top, f[u][k]);
             }
-            // rescales only for a new maximum, which soon becomes rare
+            // rescales only if there is a new maximum, which is rare after the first vectors
             if (top > p.m) base = kbki_base(top), p.s *= kbki_rebase(p.m, base), p.m = top;
 #pragma unroll
             for (int u = 0; u < U; u++)
@@ -7551,7 +7633,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         p = kbki_ce_all<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + warp, turn >> 1 & 1);
         const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
         T* out = dx + r * cols + part.c;
-        int goal = (int)(row.at - part.c); // elements from the vector to the target
+        int goal = (int)(row.at - part.c); // number of elements from the vector to the target
         if (leads) loss[r] = kbki_ce_loss(p, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
         rest = part.left;
@@ -7586,7 +7668,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-#define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
+#define KBKI_CE_PIECES 9 // preferred number of pieces per row; with it, five more pieces are in flight
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
     const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
@@ -7602,8 +7684,9 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
                                 io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
-// Chooses the number of threads that leaves the fewest idle in a row's last piece. A row of 50304 bf16 has 7.9
-// pieces of 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
+// Chooses the number of threads with the fewest idle threads in a row's last piece. For example, a row of 50304
+// bf16 has 7.9 pieces of 800 vectors, but 6.1 pieces of 1024 vectors; with 1024, most warps would be idle in the
+// seventh piece.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
@@ -7613,7 +7696,7 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
-// The smallest cluster in which a CTA's share fits into shared memory.
+// Uses the smallest cluster in which a CTA's share of a row fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
@@ -7631,11 +7714,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     y[t,d] = W[ids[t],d]      W: V x D = vocabulary x cols     ids: T = rows, int32     y: T x D
     flops  0
     bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
-    check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
+    check  bit-exact; for an id outside [0, V), the row is NaN, and W is not read
     1 naive    thread per element            <- slow: a division and a load of the id for every element
     2 vec      warp per token, 16-byte accesses  <- one load of the id per warp; the row is loaded after the id
     3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-               rows need more loads in flight than a copy. If there are few tokens, each has a CTA
+               rows need more loads in flight than a copy. If there are few tokens, each token has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned
     predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
@@ -7645,11 +7728,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                 time peak   gain regs  occ DRAM conflicts
     1 naive  62.0 us 48 %      -   16 84 % 39 %         0  one element per thread
     2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
-    3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  two vectors per thread, ids first
+    3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  ids loaded first, two vectors per thread
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Expected number of distinct ids.
+// Returns the expected number of distinct ids.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7667,7 +7750,7 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
-// Forward: x is the table, y the rows. Backward: x is dy, y is dW.
+// Forward: x is the table, y the result. Backward: x is dy, y is dW.
 template <class T> struct kbki_embedding_io {
     const T* x;
     const int* ids;
@@ -7716,10 +7799,10 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Vectors of y as one sequence over all tokens; a row has `per` vectors.
+// The vectors of y form one sequence over all tokens; a row has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
-    unsigned row = (unsigned)per; // fewer than 2^31
+    unsigned row = (unsigned)per; // per is below 2^31
     int64_t start = (int64_t)blockIdx.x * (64 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
     unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
     kbki_pack<T, Width> v[U];
@@ -7740,7 +7823,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// Few tokens: one CTA each, so that all SMs have work; no divisions.
+// For few tokens: each token has a CTA, so that all SMs have work; no division is needed.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -7793,16 +7876,16 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     dW[v,d] = sum of dy[t,d] over the t with ids[t] == v      dy: T x D     dW: V x D, all rows written
     flops  T*D
     bytes  (T + V)*D*s + 4*T
-    check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of it.
+    check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of this sum.
            An id outside [0, V) adds nothing
     1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
                with the same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   two kernels. Order: one CTA per remainder of the id modulo 128 selects its tokens, counts them by id
-               and sorts those of the same id. Write: first the tokens. The first token of an id writes its row of
-               dy, or the sum of all rows with that id, to dW. Then rows without tokens are set to zero
+    3 sorted   two kernels. Order: for each remainder of the id modulo 128, one CTA selects the tokens, counts them
+               by id and sorts the tokens of each id. Write: for the first token of each id, its row of dy, or the sum
+               of all rows with this id, is written to dW. Then rows of dW without tokens are set to zero
                                            <- every row is written once: no zero-fill, no contention, the same bits
-               every time; nothing is read while the zeros are written. Sums are in f32 and in token order; for
+               every time. No data is read while the zeros are written. Sums are in f32 and in token order; for
                more than 32 tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch
                (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
                before the order is known
@@ -7815,27 +7898,29 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                  time peak   gain regs  occ DRAM conflicts
     1 atomic 117.6 us 55 %      -   16 80 % 70 %         0  one atomic per element
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
-    3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted, one owner per row of dW
+    3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted; each row of dW is written once
     end of measured */
 #define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
-#define KBKI_EMB_ROWS 4096 // most rows of dW per CTA of the first kernel
-#define KBKI_EMB_LIST 1024 // tokens whose list fits into shared memory; a longer list goes to the workspace
-#define KBKI_EMB_FEW 512   // up to so many tokens, each is compared with all others
-#define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
+#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of the first kernel
+#define KBKI_EMB_LIST 1024 // largest list of tokens in shared memory; a longer list is in the workspace
+#define KBKI_EMB_FEW 512   // up to this number of tokens, each token is compared with all others
+#define KBKI_EMB_HOT 32    // a row with more tokens is hot: all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Ids with the same remainder modulo 2^bits form a class.
+// Returns bits: ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words with a bit for each row of a class
+// number of 32-bit words that have a bit for each row of a class
+KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// Per token: info, and entries in spill, hot and order. Per class: two numbers, and a bit per row.
+// The scratch memory has, per token, entries in info, spill, hot and order; and per class, two numbers and a bit
+// per row.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -7878,27 +7963,29 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Results of the first kernel, for the second. Class c has the ids c + (row << bits), row = 0, 1, ...
+// Results of the first kernel, which the second kernel reads. Class c has the ids c + (row << bits), row = 0, 1,
+// ...
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // words of `some` per class
-    // per token: the number of tokens with its id, or 0 if it is not the first of them; their place in `order`
+    int words;         // number of words of `some` per class
+    // per token: number of tokens with its id, or 0 if it is not the first token of this id; their position in
+    // `order`
     uint2* info;
-    uint2* spill;      // lists too long for shared memory
-    // hot: (row of dW, place in `order`), class by class; hots: per class, number of hot rows, their place in
-    // `hot`
+    uint2* spill;      // token lists that are too long for shared memory
+    // hot: (row of dW, position in `order`), class by class; hots: per class, the number of hot rows and their
+    // position in `hot`
     uint2 *hot, *hots;
-    unsigned* order;   // tokens that share an id, row by row
-    unsigned* some;    // a bit per row: whether it has a token
-    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: the id is not in class c
+    unsigned* order;   // token numbers, sorted by row; tokens of a row are adjacent
+    unsigned* some;    // one bit per row: 1 if the row has a token
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // Returns ~0 if the id is not in class c.
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
 // Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
-// start() is called while the first loads are in flight.
+// Calls start() while the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -7918,12 +8005,12 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-/*  Sorts the tokens of a class by row, for few tokens. The list is in any order; each token counts the tokens of
-    the same id that precede it. */
+/*  Sorts the tokens of a class by row; fast for few tokens. The list may have any order; for each token, the
+    function counts the earlier tokens of the same id. */
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    // the same number of iterations for all lanes of a warp
+    // the bound is rounded up, so that all lanes of a warp execute the same number of iterations
     for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
@@ -7936,9 +8023,9 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  The same for many tokens. The list is rebuilt in token order; mine: the number of this thread's tokens. Then
-    one warp processes 32 tokens at a time and finds those that share a row; start[row] is the place of the row's
-    next token. */
+/*  Sorts the tokens of a class by row; fast for many tokens. It rebuilds the list in token order; mine: number of
+    this thread's tokens. Then one warp processes 32 tokens at a time and finds tokens of the same row; start[row]
+    is the position of the row's next token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -7976,14 +8063,14 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    auto clear = [&] { // runs while the ids are being loaded
+    auto clear = [&] { // called while the ids are being loaded
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_follow_me(); // after the loads of the ids, so that loads of the second kernel do not delay them
+        kbki_follow_me(); // after the loads of the ids, which loads of the second kernel would delay
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
-        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // beyond the end, id is -1
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // id is -1 beyond the end
         below += key < c;
         if (key != c) {
             if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
@@ -8014,8 +8101,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 #define KBKI_EMB_PUT 128 // threads of a CTA of the second kernel
 #define KBKI_EMB_U 4     // 16-byte vectors per thread
 
-/*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
-    order. */
+/*  Adds 16 vectors of one hot row: each of eight groups of sixteen threads adds every eighth token; then the
+    eight sums are added in a fixed order. */
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8057,14 +8144,14 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
+// Processes the hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // next item of this CTA, counted from class g on
+    unsigned item = cta; // next item of this CTA; the numbering begins at class g
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8084,7 +8171,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Sums this thread's vector of a row with n tokens; v already has the first.
+// Adds this thread's vector of the n tokens of a row; v already has the first token's vector.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8107,9 +8194,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Roles of CTAs, in the order in which they start. First vectors of dy; after the first `lead` CTAs of those, the
-    hot rows; last the CTAs that write zeros, `group` rows of dW each. CTAs that start while the first kernel still
-    runs load their vectors of dy in the meantime (PDL). */
+/*  CTAs have three roles, in the order in which they start. First, CTAs that process vectors of dy; after the
+    first `lead` of these CTAs, the CTAs of the hot rows start. Last, CTAs that write zeros, for `group` rows of
+    dW each. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8167,7 +8254,7 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     const char* why = kbki_embedding_args(a, io);
     return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
-// Sets dW to 0, then adds; dW may have rows without tokens.
+// Sets dW to 0, because rows may have no tokens; then launches the additions.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.y || io.entries * io.cols == 0) return NULL;
@@ -8193,7 +8280,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // rows of dW per CTA that writes zeros
+    unsigned group = 32; // number of rows of dW per CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8228,13 +8315,15 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
-    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a vector of
-    16 bytes holds one half of its pairs, and two vectors rotate without a shuffle. For the interleaved layout of the
-    paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is odd, the last column is copied
+    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a
+    16-byte vector has the first or the second elements of its pairs, and two vectors rotate without a shuffle. For
+    the interleaved layout of the paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is
+    odd, the last column is copied
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
-    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of it
-    predict: H threads read each number of the table. With 32 heads, how much of the DRAM traffic is the table?
+    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
+           sum
+    predict: H threads read each number of the table. With 32 heads, which share of the DRAM traffic is the table?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8267,7 +8356,8 @@ KBKI_REF(rope_fwd) {
 #ifdef __CUDACC__
 template <class T>
 __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
-    const int half = cols / 2, pairs = cols - half; // with the last column if their number is odd
+    // pairs includes the last column if the number of columns is odd
+    const int half = cols / 2, pairs = cols - half;
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
     if (row >= rows) return;
     const int i = (int)(n - row * pairs);
@@ -8281,7 +8371,7 @@ __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t 
     y[0] = kbki_type<T>::from(a * c - b * s);
     y[half] = kbki_type<T>::from(b * c + a * s);
 }
-// A row of threads per token.
+// Each token is processed by one row of threads of the CTA.
 template <class T>
 __global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8381,12 +8471,12 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
-     1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element of C, warps along rows
-     2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  warps along columns
+     1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element, a warp has 32 rows
+     2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  a warp has 32 neighbouring columns
      3 shared    22.14 ms 10 % 2.06 x   32 100 % 11 %      11 M  32 x 32 tiles in shared memory
      4 column     8142 us 26 % 2.72 x   40  73 %  8 %     108 M  64 x 64 tiles, 8 results per thread
      5 regblock   6802 us 31 % 1.20 x  126  24 %  2 %     439 M  128 x 128 tiles, 8 x 8 results per thread
-     6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  loads and stores of 4, A transposed in tiles
+     6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  4 elements per access, A transposed in tiles
      7 cpasync    3074 us 69 % 1.28 x  128  24 %  6 %      54 M  cp.async pipeline of four tiles
      8 warptile   2741 us 77 % 1.12 x  231  12 %  4 %      32 M  warp tiles, fragment pipeline, split-K
     20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  select in TF32 (10 mantissa bits)
@@ -8874,12 +8964,12 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1365 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
                      time  peak         gain regs   occ DRAM conflicts
-     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element of C, warps along rows
-     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  warps along columns
+     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element, a warp has 32 rows
+     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  a warp has 32 neighbouring columns
      3 shared    22.00 ms   1 %       2.30 x   32 100 %  4 %    6285 k  32 x 32 tiles in shared memory
      4 column     7932 us   2 %       2.77 x   40  73 %  2 %     104 M  64 x 64 tiles, 8 results per thread
      5 regblock   7958 us   2 %       1.00 x  126  24 %  1 %     437 M  128 x 128 tiles, 8 x 8 results per thread
-     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  loads and stores of 4, A transposed in tiles
+     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  4 elements per access, A transposed in tiles
      7 warpmma    2641 us   7 %       1.30 x  128  24 %  2 %      52 M  mma.sync, ldmatrix, tiles loaded by element
      8 swizzle   724.2 us  24 %       3.65 x  128  24 %  8 %     341 k  16-byte loads to swizzled tiles, 64 deep
      9 tmaload   421.0 us  41 %       1.72 x   95  24 % 14 %      42 k  one thread loads the tiles by TMA
@@ -8889,10 +8979,10 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     13 coop      212.9 us  81 %       1.13 x  168  14 % 28 %         0  128 x 256 tiles, two consumer warpgroups
     14 persist   194.2 us  89 %       1.10 x  168  14 % 27 %         0  a CTA per SM loops over the tiles, in bands
     15 multicast 195.0 us  88 %       1.00 x  168  19 % 27 %         0  pairs of CTAs share the tiles of B
-    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C, during the next tile
+    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C while the next tile is computed
     17 mma       457.7 us  38 %  1.58 x of 8  242  12 % 12 %      38 k  ldmatrix, mma.sync m16n8k16, one stage
-    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync and a cp.async ring; any alignment
-    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  by shape; any alignment, with copies
+    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync, cp.async pipeline; any alignment
+    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  tile size by shape; unaligned inputs copied
     99 cublas    172.6 us 100 %            -  168  15 % 31 %     125 k  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
@@ -11649,7 +11739,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
      1 naive  274.6 ms  0 %      -   30  99 %  0 %         0  one thread per element of C
      2 shared 23.07 ms  0 % 11.9 x   32 100 %  0 %    3287 k  32 x 32 tiles in shared memory, in f32
      3 tma    118.1 us 74 %  195 x  168  14 % 19 %      96 k  wgmma on 128 x 128, f32 sums every 128 of K
-     4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
+     4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  tile size by shape (up to 256 x 128); split-K
     99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
 KBKI_TENSORS(matmul_e4m3_fwd, 5, t[0] = kbki_in("A", rows * s->k, s->k), t[1] = kbki_in("B", cols * s->k, 0),
@@ -11857,9 +11947,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
     205 FLOP/B; floor on an H200 87.8 us = 68.72 GFLOP / 783 TFLOP/s; on this GPU 110.0 us at 3.051 TB/s
                     time peak   gain regs  occ DRAM conflicts
-     1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  matmul's kernel, batch in grid.z
-     2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  matmul's kernel, batch in grid.z
-     3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
+     1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  the kernel of matmul, batch index in grid.z
+     2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  the kernel of matmul, batch index in grid.z
+     3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 // A unit is a row of one product. It needs the complete B of this product.
@@ -11963,15 +12053,15 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
                     time peak        gain regs  occ DRAM conflicts
      1 naive    242.4 ms  0 %           -   30 96 %  1 %         0  score matrix in memory, three passes
-     2 cublas    1556 us 11 %       156 x  168 64 % 65 %     805 k  vendor's batched GEMMs, own softmax
-     3 online   17.00 ms  1 %      0.09 x   64 50 %  0 %      18 M  warp per row, online softmax, 32 keys a time
+     2 cublas    1556 us 11 %       156 x  168 64 % 65 %     805 k  batched GEMMs of cuBLAS, own softmax kernel
+     3 online   17.00 ms  1 %      0.09 x   64 50 %  0 %      18 M  warp per row, online softmax, 32-key tiles
      4 flash     6051 us  3 %      2.81 x  128 24 %  1 %    2090 k  64 x 64 tiles, 4 x 4 scores per thread, FMAs
      5 warpmma  904.6 us 19 %      6.69 x  127 24 %  4 %    1843 k  mma.sync, loads and products alternate
      6 flashmma 387.0 us 45 %      2.34 x  255 12 % 10 %     299 k  mma.sync, 32 rows per warp, double buffering
      7 flashws  255.0 us 68 % 3.55 x of 5  168 14 % 15 %       377  wgmma and TMA, warp specialization
      8 flashrs  238.3 us 73 %      1.07 x  128 20 % 16 %      3331  three independent consumers
-     9 pingpong 224.7 us 77 % 1.13 x of 7  168 14 % 17 %      12 k  scores one tile ahead, two consumers in turn
-    10 flashpp  215.5 us 81 %      1.04 x  128 20 % 18 %     423 k  persistent, items by shape, 2-4 consumers
+     9 pingpong 224.7 us 77 % 1.13 x of 7  168 14 % 17 %      12 k  scores one tile ahead, 2 consumers alternate
+    10 flashpp  215.5 us 81 %      1.04 x  128 20 % 18 %     423 k  persistent kernel, 2 to 4 consumers by shape
     end of measured */
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
 KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols),
@@ -13669,7 +13759,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     4 flash    19.79 ms  2 % 17.1 x   29 21 %  1 %      14 M  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
     5 warpmma   5327 us  8 % 3.72 x   29 15 %  2 %    1460 k  mma.sync, loads and products alternate
     6 flashmma  1135 us 38 % 4.69 x   32 18 % 15 %    7267 k  128 keys per CTA, dq by atomics
-    7 flashws  661.1 us 66 % 1.72 x   32 22 % 25 %    1189 k  the same with wgmma and TMA
+    7 flashws  661.1 us 66 % 1.72 x   32 22 % 25 %    1189 k  like flashmma, with wgmma and TMA
     end of measured */
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
