@@ -226,7 +226,7 @@ static void test_rows(void) {
     CHECK_HAS(get("x_bf16_said", "message"), "936000 GFLOP/s by kb_flops, where the machine reaches 720000 (bf16)");
     CHECK_HAS(get("x_read", "message"), "1690 GB/s by kb_bytes, where the machine reaches 1300 (read)");
     CHECK_HAS(get("no_such_flops", "flags"), "BAD_CASE");
-    CHECK_HAS(get("no_such_flops", "message"), "no roof of i32");
+    CHECK_HAS(get("no_such_flops", "message"), "no peak of i32");
     CHECK_HAS(get("no_such_bytes", "flags"), "BAD_CASE");
     for (int i = 0; i < KBI_ROOFS; i++) CHECK_INT(measured(kbi_roof_names[i]), 1);
 }
