@@ -4549,19 +4549,19 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     return kbki_softmax_plain<T>(a, st, kernel, 1, !bytes || threads > 512 ? 512 : threads, bytes);
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), P8 = 8 / Width, P16 = 16 / Width, P32 = 32 / Width; // vectors per thread
+    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width; // vectors per thread
     const int64_t cols = a->s.cols, each = kbki_row_elements(a->s.rows, cols), threads = kbki_threads(cols, each);
     if (!kbki_whole_packs<T>(a->in[0], a->out[0], cols) || threads > 1024) return kbk_softmax_fwd_shared<T>(a, st);
     if (cols <= 8 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 1, 8>, 16, 128);
     if (cols <= 16 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 2, 8>, 16, 128);
     if (cols <= 32 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 4, 8>, 16, 128);
-    if (each == 32 && cols <= 512) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, P16, 32>, 4, 128);
+    if (each == 32 && cols <= 512) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, per16, 32>, 4, 128);
     if (each == 32 && cols <= 1024)
-        return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, P32, 32>, 4, 128);
+        return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, per32, 32>, 4, 128);
     return kbki_softmax_plain<T>(a, st,
-                                 each == 8    ? kbk_softmax_fwd_onepass_k<T, P8, 0>
-                                 : each == 16 ? kbk_softmax_fwd_onepass_k<T, P16, 0>
-                                              : kbk_softmax_fwd_onepass_k<T, P32, 0>,
+                                 each == 8    ? kbk_softmax_fwd_onepass_k<T, per8, 0>
+                                 : each == 16 ? kbk_softmax_fwd_onepass_k<T, per16, 0>
+                                              : kbk_softmax_fwd_onepass_k<T, per32, 0>,
                                  1, threads);
 }
 template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_stream st) {
@@ -5399,7 +5399,7 @@ const char* kbki_norm_lanes(const kbki_norm<T>& n, kbk_stream st) {
                             32 * per_cta, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), P8 = 8 / Width, P16 = 16 / Width, P32 = 32 / Width; // vectors per thread
+    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width; // vectors per thread
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5418,13 +5418,13 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P8, true>, n, n.rows, by8, 0, st);
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
     if (Width == 8 && packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
     if (by16 <= 512 && n.rows * by16 <= sms * 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P16, true>, n, n.rows, by16, 0, st);
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
     if (by16 <= 512 && Width == 4)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P16, false>, n, n.rows, by16, 0, st);
-    return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P32, false>, n, n.rows, by32, 0, st);
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
+    return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, n, n.rows, by32, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int Packs = 4, Stages = 2;
@@ -5441,7 +5441,7 @@ template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, 
     return kbki_norm_launch(kernel, n, ctas, threads, bytes, st);
 }
 template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
-    constexpr int P8 = 8 / KBKI_WIDTH(T), P32 = 32 / KBKI_WIDTH(T);
+    constexpr int per8 = 8 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5449,12 +5449,12 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
     // the smallest cluster with at most 512 threads per CTA; a larger one if there are few rows
     int size = 2;
-    while (size < KBKI_CLUSTER && (packs > size * 512 * P32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
-    const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, P8), by32 = kbki_threads(share, P32);
+    while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
+    const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
     // early needs two CTAs of at most 512 threads per SM, so that clusters of 8 leave no SM of a GPC idle
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
-        early ? kbk_layernorm_fwd_cluster_k<T, Layer, P8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, P32, false>,
+        early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
         size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
@@ -11190,19 +11190,19 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 // The configurations: bytes per element, parameters of kbki_wg_plan, clock cycles of a stage that loads do not limit.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
-    way(WIDE,       2, 128, 256, 2,  4, 2, 0, 1085)         \
-    way(SQUARE,     2, 192, 192, 3,  3, 2, 0, 1340)         \
-    way(TURNS_192,  2, 128, 192, 2,  4, 1, 1,  918)         \
-    way(TURNS,      2, 128, 128, 2,  6, 1, 1,  647)         \
-    way(LOW,        2,  64, 192, 2,  6, 1, 1,  496)         \
-    way(SMALL,      2,  64,  64, 2, 12, 1, 1,  176)         \
-    way(TF32_ONE,   4, 128, 256, 2,  4, 1, 0, 1150)         \
-    way(TF32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
-    way(TF32_TALL,  4, 128,  64, 2,  8, 1, 0,  540)         \
-    way(TF32_SMALL, 4,  64,  64, 1, 12, 1, 0,  280)         \
-    way(E4M3_BIG,   1, 256, 128, 2,  4, 1, 0, 1210)         \
-    way(E4M3_MID,   1, 128, 128, 2,  6, 1, 0,  640)         \
-    way(E4M3_SMALL, 1,  64,  64, 1, 12, 1, 0,  260)
+    way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
+    way(square,     2, 192, 192, 3,  3, 2, 0, 1340)         \
+    way(turns_192,  2, 128, 192, 2,  4, 1, 1,  918)         \
+    way(turns,      2, 128, 128, 2,  6, 1, 1,  647)         \
+    way(low,        2,  64, 192, 2,  6, 1, 1,  496)         \
+    way(small,      2,  64,  64, 2, 12, 1, 1,  176)         \
+    way(tf32_one,   4, 128, 256, 2,  4, 1, 0, 1150)         \
+    way(tf32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
+    way(tf32_tall,  4, 128,  64, 2,  8, 1, 0,  540)         \
+    way(tf32_small, 4,  64,  64, 1, 12, 1, 0,  280)         \
+    way(e4m3_big,   1, 256, 128, 2,  4, 1, 0, 1210)         \
+    way(e4m3_mid,   1, 128, 128, 2,  6, 1, 0,  640)         \
+    way(e4m3_small, 1,  64,  64, 1, 12, 1, 0,  260)
 // clang-format on
 #define KBKI_WG_ID(name, ...) KBKI_WG_##name,
 enum { KBKI_WG_TABLE(KBKI_WG_ID) KBKI_WG_WAYS };
@@ -11783,7 +11783,7 @@ template <class T> const char* kbki_e4m3_run(const kbk_args* a, kbki_wg_choice b
     return by.way < 0 ? kbki_wg_chosen(a, io, 1, st) : kbki_wg_select(a, io, 1, by, st);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
-    return kbki_e4m3_run<kbk_e4m3>(a, { KBKI_WG_E4M3_MID, 0, 0 }, st);
+    return kbki_e4m3_run<kbk_e4m3>(a, { KBKI_WG_e4m3_mid, 0, 0 }, st);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
     return kbki_e4m3_run<kbk_e4m3>(a, { -1, 0, 0 }, st);

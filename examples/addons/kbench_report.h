@@ -3740,7 +3740,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
     kbi_samples_range(p->subset, &lo, &hi, &beyond);
     kbi_in_unit unit = kbi_metric_unit(KBI_METRIC_TIME, hi);
     if (p->subset.n && kbi_samples_by(p->subset, p->subset.of[0]) != 1)
-        unit.scale = 1, unit.name = "% of the case's median";
+        unit.scale = 1, unit.name = "% of the median";
     f.x = kbi_scale_of(0, 1, 0, false);
     f.y = kbi_scale_of(lo, hi, 0.06, false);
     f.x.from = 50, f.x.to = middle - 8;
@@ -6503,8 +6503,8 @@ static const struct {
       "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
     { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
-    { KBI_COLUMN_ROOF, "it shows how far the case is from the peak; on a CPU, from the peak of one core",
-      "near 100 %, only less traffic or fewer operations make the case faster" },
+    { KBI_COLUMN_ROOF, "it shows the distance from the peak (CPU: of one core)",
+      "near 100 %, reduce the traffic or the number of operations" },
     { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
       "start with the shortest bars" },
     { KBI_COLUMN_MEMORY, "it limits the problem size, and what else fits on the GPU",

@@ -53,9 +53,9 @@ static const rung rungs[] = {
     { "shared", kbk_matmul_e4m3_fwd_shared<bf16>, true, false, false, true },
     { "tma", kbk_matmul_e4m3_fwd_tma<bf16>, false, false, false, false },
     { "select", kbk_matmul_e4m3_fwd_select<bf16>, false, false, false, false },
-    { "big", way<KBKI_WG_E4M3_BIG>, false, true, false, false },
-    { "mid", way<KBKI_WG_E4M3_MID>, false, true, false, false },
-    { "small", way<KBKI_WG_E4M3_SMALL>, false, true, false, false },
+    { "big", way<KBKI_WG_e4m3_big>, false, true, false, false },
+    { "mid", way<KBKI_WG_e4m3_mid>, false, true, false, false },
+    { "small", way<KBKI_WG_e4m3_small>, false, true, false, false },
 #ifdef KBK_CUBLAS
     { "cublas", kbk_matmul_e4m3_fwd_cublas<bf16>, false, false, true, false },
 #endif

@@ -43,15 +43,15 @@ static void test_round_trip(void) {
             CHECK_THAT(got && got->by.way == way && got->by.split == split, "way %d, split %d", way, split);
         }
     CHECK(list.count > KBKI_WG_WAYS);
-    t.by.way = KBKI_WG_WIDE, t.by.clocks = 5000;
+    t.by.way = KBKI_WG_wide, t.by.clocks = 5000;
     put("# shipped with a program\n\n");
     CHECK(!kbki_tuned_write(path, &t, H100));
-    t.by.way = KBKI_WG_SMALL, t.by.clocks = 4000;
+    t.by.way = KBKI_WG_small, t.by.clocks = 4000;
     CHECK(!kbki_tuned_write(path, &t, H100));
     CHECK(!read_all());
     CHECK_INT(list.count, 1);
     // the last line for a key is valid
-    CHECK(kbki_tuned_find(&list, &t) && kbki_tuned_find(&list, &t)->by.way == KBKI_WG_SMALL);
+    CHECK(kbki_tuned_find(&list, &t) && kbki_tuned_find(&list, &t)->by.way == KBKI_WG_small);
     CHECK(!kbki_tuned_find(&list, &other));
     for (int i = 0; i < 5; i++) {
         kbki_tuned near = t;
@@ -95,7 +95,7 @@ static void test_bad_lines(void) {
     put(text); // a long line without an end
     CHECK(read_all() && list.count == 1 && strstr(note, "line 2"));
     kbki_tuned t = entry(16, 16, 16, H100);
-    t.by.way = KBKI_WG_SMALL, t.by.clocks = 7000;
+    t.by.way = KBKI_WG_small, t.by.clocks = 7000;
     CHECK(!kbki_tuned_write(path, &t, H100)); // is not joined to the incomplete line
     CHECK(read_all() && list.count == 2 && kbki_tuned_find(&list, &t));
     unlink(path);
@@ -110,7 +110,7 @@ static void test_many_writers(void) {
         if (fork() == 0) {
             for (int i = 0; i < LINES; i++) {
                 kbki_tuned t = entry(8 + w, 8 + i, 64, H100);
-                t.by.way = KBKI_WG_SMALL, t.by.clocks = 1000;
+                t.by.way = KBKI_WG_small, t.by.clocks = 1000;
                 if (kbki_tuned_write(path, &t, H100)) _exit(1);
             }
             _exit(0);

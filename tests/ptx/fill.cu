@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // kbi_fill of engine.cu on the host: runs the code of each thread, one element after another. fill.c compares the bits.
-#define kbi_fill engine_fill // kbench.h has a function with this name include "engine.cu"
+#define kbi_fill engine_fill // kbench.h has a function with this name
+#include "engine.cu"
 
 extern "C" void engine_fill_host(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
     for (uint64_t i = 0; i < n; i++) fill_element(p, i, dtype, kind, seed, tensor);
