@@ -8453,7 +8453,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
                 <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
-                columns are 8 apart read the same banks (437 M conflicts); bf16 is not faster until rung 6 moves them
+                columns are 8 apart read the same banks (437 M conflicts); bf16 gains 1.16 x only, until rung 6 moves them
     6 vec       loads and stores of four elements, A transposed when it is stored in its tile
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
@@ -8962,28 +8962,28 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                   stage 2    FFF   MM .  FFF        the consumer for a stage to be full
                   stage 3     FFF    MM .  FFF                                                                */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
-    1365 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
+    1365 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.9 us at 794.9 TFLOP/s
                      time  peak         gain regs   occ DRAM conflicts
-     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element, a warp has 32 rows
-     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  a warp has 32 neighbouring columns
-     3 shared    22.00 ms   1 %       2.30 x   32 100 %  4 %    6285 k  32 x 32 tiles in shared memory
-     4 column     7932 us   2 %       2.77 x   40  73 %  2 %     104 M  64 x 64 tiles, 8 results per thread
-     5 regblock   7958 us   2 %       1.00 x  126  24 %  1 %     437 M  128 x 128 tiles, 8 x 8 results per thread
-     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  4 elements per access, A transposed in tiles
-     7 warpmma    2641 us   7 %       1.30 x  128  24 %  2 %      52 M  mma.sync, ldmatrix, tiles loaded by element
-     8 swizzle   724.2 us  24 %       3.65 x  128  24 %  8 %     341 k  16-byte loads to swizzled tiles, 64 deep
-     9 tmaload   421.0 us  41 %       1.72 x   95  24 % 14 %      42 k  one thread loads the tiles by TMA
-    10 warpgroup 273.3 us  63 %       1.54 x  158  19 % 18 %         0  wgmma reads the tiles in shared memory
-    11 wgmma     260.4 us  66 %       1.05 x  158  18 % 19 %         0  double buffering: loads during products
-    12 ws        241.1 us  72 %       1.08 x  165   8 % 42 %         0  a producer warp fills a pipeline of 4 stages
-    13 coop      212.9 us  81 %       1.13 x  168  14 % 28 %         0  128 x 256 tiles, two consumer warpgroups
-    14 persist   194.2 us  89 %       1.10 x  168  14 % 27 %         0  a CTA per SM loops over the tiles, in bands
-    15 multicast 195.0 us  88 %       1.00 x  168  19 % 27 %         0  pairs of CTAs share the tiles of B
-    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C while the next tile is computed
-    17 mma       457.7 us  38 %  1.58 x of 8  242  12 % 12 %      38 k  ldmatrix, mma.sync m16n8k16, one stage
-    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync, cp.async pipeline; any alignment
-    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  tile size by shape; unaligned inputs copied
-    99 cublas    172.6 us 100 %            -  168  15 % 31 %     125 k  cublasGemmEx, f32 accumulation, no TF32
+     1 naive     272.1 ms   0 %            -   32 100 %  0 %         0  one thread per element, a warp has 32 rows
+     2 coalesced 67.52 ms   0 %       4.03 x   32 100 %  1 %         0  a warp has 32 neighbouring columns
+     3 shared    20.82 ms   1 %       3.24 x   32 100 %  4 %    7814 k  32 x 32 tiles in shared memory
+     4 column     8253 us   2 %       2.52 x   40  73 %  2 %     104 M  64 x 64 tiles, 8 results per thread
+     5 regblock   7121 us   2 %       1.16 x  126  24 %  1 %     437 M  128 x 128 tiles, 8 x 8 results per thread
+     6 vec        3453 us   5 %       2.06 x  125  24 %  2 %    2851 k  4 elements per access, A transposed in tiles
+     7 warpmma    1806 us  10 %       1.91 x  119  24 %  3 %      52 M  mma.sync, ldmatrix, tiles loaded by element
+     8 swizzle   726.5 us  24 %       2.49 x  128  24 %  8 %     357 k  16-byte loads to swizzled tiles, 64 deep
+     9 tmaload   418.0 us  41 %       1.74 x   97  24 % 14 %      25 k  one thread loads the tiles by TMA
+    10 warpgroup 265.6 us  65 %       1.57 x  154  17 % 19 %         0  wgmma reads the tiles in shared memory
+    11 wgmma     246.2 us  70 %       1.08 x  154  17 % 23 %         0  double buffering: loads during products
+    12 ws        240.6 us  72 %       1.02 x  154   8 % 43 %         0  a producer warp fills a pipeline of 4 stages
+    13 coop      209.0 us  83 %       1.15 x  168  14 % 29 %         0  128 x 256 tiles, two consumer warpgroups
+    14 persist   193.1 us  89 %       1.08 x  168  14 % 27 %         0  a CTA per SM loops over the tiles, in bands
+    15 multicast 193.9 us  89 %       1.00 x  168  19 % 27 %         0  pairs of CTAs share the tiles of B
+    16 tma       174.5 us  99 %       1.11 x  168  19 % 30 %     118 k  TMA stores C while the next tile is computed
+    17 mma       462.0 us  37 %  1.57 x of 8  242  12 % 12 %      38 k  ldmatrix, mma.sync m16n8k16, one stage
+    18 mmapipe   278.7 us  62 %       1.66 x  248  12 % 19 %      14 k  mma.sync, cp.async pipeline; any alignment
+    19 select    174.5 us  99 % 1.00 x of 16  168  14 % 30 %     146 k  tile size by shape; unaligned inputs copied
+    99 cublas    172.9 us 100 %            -  168  15 % 31 %     128 k  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
 
@@ -12050,7 +12050,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                  q0  [ s ][ s ][ s ] -> o0, m, l         warpgroup 1       QQQQ eeee QQQQ eeee QQQQ
                        v0   v1   v2                      tensor cores QQQQ QQQQ QQQQ QQQQ QQQQ        */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
-    1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
+    1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.9 us at 794.9 TFLOP/s
                     time peak        gain regs  occ DRAM conflicts
      1 naive    242.4 ms  0 %           -   30 96 %  1 %         0  score matrix in memory, three passes
      2 cublas    1556 us 11 %       156 x  168 64 % 65 %     805 k  batched GEMMs of cuBLAS, own softmax kernel
@@ -13753,7 +13753,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
                f32 atomics does dq need per byte of k that a CTA keeps? */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
-    1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s; on this GPU 431.4 us at 796.4 TFLOP/s
+    1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s; on this GPU 432.2 us at 794.9 TFLOP/s
                    time peak   gain regs  occ DRAM conflicts
     1 naive    337.6 ms  0 %      -   29 94 %  0 %         0  both S x S matrices in memory
     4 flash    19.79 ms  2 % 17.1 x   29 21 %  1 %      14 M  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
