@@ -8453,7 +8453,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
                 <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
-                columns are 8 apart read the same banks (437 M conflicts); bf16 gains 1.16 x only, until rung 6 moves them
+                columns are 8 apart read the same banks (437 M conflicts), until rung 6 moves them
     6 vec       loads and stores of four elements, A transposed when it is stored in its tile
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
