@@ -79,7 +79,7 @@ done
 check_same "wrong ones: all have failed" "$(grep -c "BAD_CASE\(:.*\)*$" "$out")" 7
 run env COUNT_MORE=1 "$prog" $some --op many
 check_rc "seventeen" 1
-check_out "seventeen" "16 counters"
+check_out "seventeen" "a case has at most 16"
 run "$prog" $some --op counted --procs 2 --json "$tmp/p.json"
 check_same "--procs" "$(grep -c '"hits": 1234567' "$tmp/p.json")" 1
 run "$prog" open
