@@ -16,7 +16,9 @@
 
    Exit code 0, 1 after a failure, 77 without a GPU of compute capability 9.0 or without cuBLAS. */
 #define KBENCH_IMPLEMENTATION
+#ifndef KBK_CUBLAS
 #define KBK_CUBLAS
+#endif
 #define KBK_ONLY matmul
 #define KBK_TYPES bf16
 #define KBK_VARIANTS select, cublas
