@@ -73,9 +73,9 @@ if [ -n "$NVCC" ] && everything; then
         check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
     done
     # a group contains only its own kernels, so that a program with one operation compiles fast
-    check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=mse -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/mse.ptx"
-    sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/mse.ptx" > "$tmp/entries"
-    check "one group: its kernels" grep -q '_mse_fwd_ticket_k' "$tmp/entries"
-    check_same "one group: others' kernels" "$(grep -v -e _mse_ -e '_kIvE' "$tmp/entries")" ""
+    check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=transpose -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/transpose.ptx"
+    sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/transpose.ptx" > "$tmp/entries"
+    check "one group: its kernels" grep -q '_transpose_run_vec_k' "$tmp/entries"
+    check_same "one group: others' kernels" "$(grep -v -e _transpose_ -e '_kIvE' "$tmp/entries")" ""
 fi
 finish
