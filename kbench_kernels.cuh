@@ -5419,11 +5419,13 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
-    if (Width == 8 && packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
+    if constexpr (Width == 8)
+        if (packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
     if (by16 <= 512 && n.rows * by16 <= sms * 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
-    if (by16 <= 512 && Width == 4)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
+    if constexpr (Width == 4)
+        if (by16 <= 512)
+            return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
     return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, n, n.rows, by32, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
@@ -7286,7 +7288,7 @@ template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>&
     const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
     const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
                         : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
-                                 : kbk_cross_entropy_fwd_unroll_k<T, 1, Many, Gradient>;
+                                 : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
     kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
     return NULL;

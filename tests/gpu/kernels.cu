@@ -642,6 +642,8 @@ static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more vectors than
 // fewer vectors: one, two and four per thread with one CTA per SM
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // shapes for the variants of long rows: more rows than the SMs hold, and for weighted_sum more than L2 holds
+// Enough rows to fill all SMs: a warp per row, or more elements per thread.
+static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -1222,6 +1224,8 @@ static void run_op(const kbk_op* op) {
         for (int i = 0; i < COUNT(sum_shapes) && family == KBK_SUM; i++)
             if (!quick || i == 1) run_dims(op, dtype, sum_shapes[i], index++);
         if (!quick && family == KBK_ROWS) run_dims(op, dtype, long_rows[0], index++);
+        for (int i = 0; i < COUNT(busy_rows) && family == KBK_ROWS; i++)
+            if (!quick) run_dims(op, dtype, busy_rows[i], index++);
         for (int i = 0; i < COUNT(pack_rows) && family == KBK_ROWS; i++)
             if (!quick || i % 3 != 1) run_dims(op, dtype, pack_rows[i], index++);
         if (family == KBK_LOOKUP) run_dims(op, dtype, many_tokens[0], index++);
