@@ -1578,14 +1578,17 @@ class Plain:
                     t.text = ""
 
     def member(self, path):
-        """Returns the struct type of a member of another struct, such as m.io."""
-        last = path.split(".")[-1]
+        """Returns the struct type of a member of another struct, such as m.io. None if one struct has a member of this
+        name that is no struct."""
+        last, found = path.split(".")[-1], None
         for m in self.structs.values() if "." in path else ():
             for kind, name, _ in m.data:
                 inner = re.match(r"(kb\w+)(?:<(.*)>)?$", kind)
-                if name == last and inner and inner.group(1) in self.structs:
-                    return inner.group(1), inner.group(2) or ""
-        return None
+                if name == last and not (inner and inner.group(1) in self.structs):
+                    return None
+                if name == last:
+                    found = found or (inner.group(1), inner.group(2) or "")
+        return found
 
 
 # --- the program around the kernel
