@@ -2404,6 +2404,13 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
+// Threads that are resident on an SM of every GPU of the architecture: 1024 on Turing, 1536 or more on later ones.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define KBKI_SM_THREADS 1024
+#else
+#define KBKI_SM_THREADS 1536
+#endif
+
 // kbki_needs_hopper returns NULL, or why sm_90a code cannot run. The maximum number of threads of kbki_hopper_k
 // tells for which architecture the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -5026,7 +5033,8 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float
     rows run at once. If there are more rows, other CTAs hide the latency of w and b, and the registers for them
     would cost occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs * Width <= 8 ? 3 : 1)
+__global__ void __launch_bounds__(Early ? 512 : 1024,
+                                  Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
     kbk_layernorm_fwd_onepass_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
                                 int64_t cols) {
     __shared__ float4 slots[32];

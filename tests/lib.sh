@@ -101,6 +101,6 @@ now_ms() {
 
 # calm: removes the parts that kbench adds to quoted messages on a busy machine
 calm() {
-    sed -e 's/; \(other programs had\|the hypervisor gave\|the mean is\)[^";]*//g' \
-        -e 's/"\(other programs had\|the hypervisor gave\|the mean is\)[^"]*"/null/g'
+    sed -e 's/; \(other programs \(had\|used\)\|the hypervisor gave\|the mean is\)[^";]*//g' \
+        -e 's/"\(other programs \(had\|used\)\|the hypervisor gave\|the mean is\)[^"]*"/null/g'
 }
