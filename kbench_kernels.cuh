@@ -7643,7 +7643,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         p = kbki_ce_all<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + warp, turn >> 1 & 1);
         const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
         T* out = dx + r * cols + part.c;
-        int goal = (int)(row.at - part.c); // number of elements from the vector to the target
+        int goal = (int)(row.at - part.c); // column of the target minus first column of the vector
         if (leads) loss[r] = kbki_ce_loss(p, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
         rest = part.left;
@@ -7678,7 +7678,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-#define KBKI_CE_PIECES 9 // preferred number of pieces per row; with it, five more pieces are in flight
+// The loops over a row use at most this number of pieces per CTA if possible. A piece is one 16-byte vector per
+// thread. With 9 pieces of a row, loads of five more pieces are in flight.
+#define KBKI_CE_PIECES 9
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
     const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
@@ -7694,9 +7696,9 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
                                 io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
-// Chooses the number of threads with the fewest idle threads in a row's last piece. For example, a row of 50304
-// bf16 has 7.9 pieces of 800 vectors, but 6.1 pieces of 1024 vectors; with 1024, most warps would be idle in the
-// seventh piece.
+// Chooses the number of threads per CTA so that few threads are idle in the last piece of a row. A piece of a row
+// is one 16-byte vector per thread. For example, a row of 50304 bf16 elements has 7.9 pieces for 800 threads, but
+// 6.1 pieces for 1024 threads. With 1024 threads, most warps would be idle in the seventh piece.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
@@ -7706,7 +7708,7 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
-// Uses the smallest cluster in which a CTA's share of a row fits into shared memory.
+// Chooses the smallest cluster size for which each CTA's share of a row fits into its shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
@@ -7742,7 +7744,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Returns the expected number of distinct ids.
+// Returns the expected number of distinct ids, if all ids are drawn uniformly from the vocabulary.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7760,7 +7762,7 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
-// Forward: x is the table, y the result. Backward: x is dy, y is dW.
+// In the forward pass, x is the table W and y is the output y. In the backward pass, x is dy and y is dW.
 template <class T> struct kbki_embedding_io {
     const T* x;
     const int* ids;
@@ -7795,7 +7797,7 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
-// One warp per token.
+// Each warp copies the row of one token.
 template <class T, int Width>
 __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
@@ -7807,9 +7809,9 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
 
-// The vectors of y form one sequence over all tokens; a row has `per` vectors.
+// The 16-byte vectors of y are numbered consecutively over all tokens. A row of y has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // per is below 2^31
@@ -7819,7 +7821,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     const T* from[U];
     int64_t c[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) { // a CTA spans at most two long rows
+    for (int u = 0; u < U; u++) { // if a row has at least 64 * U vectors, a CTA copies parts of at most two rows
         unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
         c[u] = (int64_t)(at - ahead * row) * Width;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
@@ -7833,7 +7835,8 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// For few tokens: each token has a CTA, so that all SMs have work; no division is needed.
+// Kernel for few tokens. Each CTA copies the row of one token, so that all SMs have work. No division is needed to
+// find the token.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -7910,27 +7913,28 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
     3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted; each row of dW is written once
     end of measured */
-#define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
-#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of the first kernel
-#define KBKI_EMB_LIST 1024 // largest list of tokens in shared memory; a longer list is in the workspace
-#define KBKI_EMB_FEW 512   // up to this number of tokens, each token is compared with all others
-#define KBKI_EMB_HOT 32    // a row with more tokens is hot: all threads of a CTA add its tokens
+#define KBKI_EMB_TH 1024   // threads per CTA of the first kernel, kbki_emb_order_k
+#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of kbki_emb_order_k
+// largest number of tokens in a list in shared memory; longer lists are in the workspace
+#define KBKI_EMB_LIST 1024
+#define KBKI_EMB_FEW 512   // if a class has at most this number of tokens, each token is compared with all others
+#define KBKI_EMB_HOT 32    // a row of dW with more tokens is called hot; all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Returns bits: ids with the same remainder modulo 2^bits form a class.
+// Returns the number of bits that defines a class: all ids with the same remainder modulo 2^bits form one class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-// number of 32-bit words that have a bit for each row of a class
+// Returns the number of 32-bit words of a bit mask with one bit per row of dW in a class of ids.
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// The scratch memory has, per token, entries in info, spill, hot and order; and per class, two numbers and a bit
-// per row.
+// The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. It also holds,
+// for each class of ids, two numbers and one bit per row of dW.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -7961,7 +7965,7 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
     kbki_add4(p, x);
 #endif
 }
-// One thread per vector of dy.
+// Each thread adds one vector of dy to dW.
 template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
@@ -7971,31 +7975,34 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
 
-// Results of the first kernel, which the second kernel reads. Class c has the ids c + (row << bits), row = 0, 1,
-// ...
+// Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
+// Class c contains the ids c + (row << bits), where `row` is the number of the id within its class, from 0 on.
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // number of words of `some` per class
-    // per token: number of tokens with its id, or 0 if it is not the first token of this id; their position in
-    // `order`
+    int words;         // number of 32-bit words of `some` per class of ids
+    // one entry per token; x: number of tokens with the same id, or 0 if an earlier token has this id; y: position
+    // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
-    uint2* spill;      // token lists that are too long for shared memory
-    // hot: (row of dW, position in `order`), class by class; hots: per class, the number of hot rows and their
-    // position in `hot`
+    uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
+    // hot: rows of dW with more than KBKI_EMB_HOT tokens, class by class; x is the row of dW, y the position of
+    // its tokens in `order`. hots: one entry per class of ids; x is its number of hot rows, y the position of its
+    // first hot row in `hot`
     uint2 *hot, *hots;
-    unsigned* order;   // token numbers, sorted by row; tokens of a row are adjacent
-    unsigned* some;    // one bit per row: 1 if the row has a token
-    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // Returns ~0 if the id is not in class c.
+    unsigned* order;   // numbers of the tokens whose id occurs several times, grouped by id
+    unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
+    // Returns the number of an id within class c, or ~0 if the id is not in class c.
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const {
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
-// Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
-// Calls start() while the first loads are in flight.
+// Calls use(id, token, there) for the tokens of this warp's share, 32 tokens at a time. `there` is false beyond
+// the end of the share. Sixteen loads per thread are in flight. Calls start() once, while the first loads are in
+// flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -8015,12 +8022,12 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-/*  Sorts the tokens of a class by row; fast for few tokens. The list may have any order; for each token, the
-    function counts the earlier tokens of the same id. */
+// Sorts the tokens of a class of ids by row of dW. This function is fast for few tokens. For each token, it counts
+// the earlier tokens with the same id. The list of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    // the bound is rounded up, so that all lanes of a warp execute the same number of iterations
+    // the bound of i is rounded up, so that all lanes of a warp execute the same number of iterations
     for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
@@ -8033,9 +8040,10 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens of a class by row; fast for many tokens. It rebuilds the list in token order; mine: number of
-    this thread's tokens. Then one warp processes 32 tokens at a time and finds tokens of the same row; start[row]
-    is the position of the row's next token. */
+/*  Sorts the tokens of a class of ids by row of dW. This function is fast for many tokens. All threads first
+    rebuild the list of tokens in ascending order; `mine` is the number of tokens that this thread has found.
+    Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row] is the position in
+    `order` of the next token of the row. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8066,21 +8074,23 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel: a CTA lists the tokens of its class, counts them by row, and sorts them by row and token.
+// First kernel of rung sorted. Each CTA lists the tokens of one class of ids, counts them by row of dW, and groups
+// them by row. Within a group, the tokens are in ascending order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    auto clear = [&] { // called while the ids are being loaded
+    auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_follow_me(); // after the loads of the ids, which loads of the second kernel would delay
+        // The second kernel may start only now, because its loads would delay the first loads of ids.
+        kbki_follow_me();
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
-        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // id is -1 beyond the end
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // id is -1 beyond the last token
         below += key < c;
         if (key != c) {
             if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
@@ -8108,11 +8118,11 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
         kbki_emb_walk(o, total > KBKI_EMB_LIST ? o.spill + below : list, count, start, total, mine, slots);
 }
 
-#define KBKI_EMB_PUT 128 // threads of a CTA of the second kernel
-#define KBKI_EMB_U 4     // 16-byte vectors per thread
+#define KBKI_EMB_PUT 128 // threads per CTA of the second kernel, kbk_embedding_bwd_sorted_k
+#define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of this kernel
 
-/*  Adds 16 vectors of one hot row: each of eight groups of sixteen threads adds every eighth token; then the
-    eight sums are added in a fixed order. */
+// Adds 16 vectors of one hot row of dW over all tokens of the row. Each of eight groups of sixteen threads adds
+// every eighth token. The sums of the eight groups are then added in a fixed order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8154,14 +8164,15 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// Processes the hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
+// Computes the hot rows of all classes. A work item is 16 vectors of one hot row. The work items are distributed
+// over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // next item of this CTA; the numbering begins at class g
+    unsigned item = cta; // next work item of this CTA, counted from the first work item of class g
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8181,7 +8192,8 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Adds this thread's vector of the n tokens of a row; v already has the first token's vector.
+// Adds this thread's vector of dy over the n tokens of a row of dW. On entry, v holds the vector of the first
+// token.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8204,9 +8216,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  CTAs have three roles, in the order in which they start. First, CTAs that process vectors of dy; after the
-    first `lead` of these CTAs, the CTAs of the hot rows start. Last, CTAs that write zeros, for `group` rows of
-    dW each. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this time. */
+// The CTAs have three roles. The first CTAs of the grid process vectors of dy. After `lead` of these CTAs follow
+// the CTAs that compute the hot rows. The last CTAs write zeros to rows of dW without tokens; each of them covers
+// `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this time.
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8264,7 +8276,7 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     const char* why = kbki_embedding_args(a, io);
     return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
-// Sets dW to 0, because rows may have no tokens; then launches the additions.
+// Sets dW to 0, because a row of dW may have no tokens. Then launches the kernel that adds dy by atomics.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.y || io.entries * io.cols == 0) return NULL;
@@ -8290,7 +8302,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // number of rows of dW per CTA that writes zeros
+    unsigned group = 32; // number of rows of dW that are covered by one CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8325,15 +8337,17 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
-    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a
-    16-byte vector has the first or the second elements of its pairs, and two vectors rotate without a shuffle. For
-    the interleaved layout of the paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is
-    odd, the last column is copied
+    The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
+    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. The
+    two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
+    convert it to the half-split layout, permute the rows of the projection matrix. If D is odd, the last column of x
+    is copied unchanged.
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each number of the table. With 32 heads, which share of the DRAM traffic is the table?
+    predict: H threads read each cosine and each sine of cs. With 32 heads, which share of the DRAM traffic is due to
+    cs?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8366,7 +8380,7 @@ KBKI_REF(rope_fwd) {
 #ifdef __CUDACC__
 template <class T>
 __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
-    // pairs includes the last column if the number of columns is odd
+    // if the number of columns is odd, `pairs` also counts the last column, which has no partner
     const int half = cols / 2, pairs = cols - half;
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
     if (row >= rows) return;
@@ -8381,7 +8395,7 @@ __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t 
     y[0] = kbki_type<T>::from(a * c - b * s);
     y[half] = kbki_type<T>::from(b * c + a * s);
 }
-// Each token is processed by one row of threads of the CTA.
+// The threads of a CTA that have the same threadIdx.y process one token.
 template <class T>
 __global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8451,10 +8465,11 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the expected size of a sum of terms with random signs. If K = 0, C is zero
-    backward is the same operation (X': transpose of X). For layout NN: dA = dC B' in layout NT, dB = A' dC in layout TN
+    The backward pass consists of two such products. For layout NN: dA = dC B' in layout NT, and dB = A' dC in layout
+    TN (X': transpose of X).
     1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
                 <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
-    2 coalesced the threads of a warp compute neighbouring columns
+    2 coalesced the threads of a warp compute neighbouring columns of C
                 <- a warp reads one sector of A and neighbouring elements of B (Boehm 2022, "How to Optimize a CUDA
                 Matmul Kernel for cuBLAS-like Performance", kernel 2)
     3 shared    32 x 32 tiles in shared memory
@@ -8468,12 +8483,13 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
-    8 warptile  f32: tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands; split-K if
-                there are few tiles
+    8 warptile  f32: one tile size for the CTA, one for each warp, and one for each thread. Fragments are double-buffered
+                in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
                 <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
                 Operands of a band stay in L2, and split-K lets a small product use all SMs
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: >>matmul_select, the production kernel: combines 9 to 16 with split-K, batches and any alignment
+    19, 20: the production kernel in >>matmul_select. It combines the ideas of rungs 9 to 16 with split-K, batches and
+    any alignment
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -8493,33 +8509,35 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     99 cublas     2655 us 79 %      -  254  12 %  4 %      45 M  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
-#define KBKI_MM_TILE 128 // edge of a CTA's tile
+#define KBKI_MM_TILE 128 // rows and columns of a CTA's tile
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
              t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
-/*  The split-K factor for tiles of 128 x 256: as many slices as give each of 132 SMs a CTA, at most 32, and no
-    slice of K shorter than 64. The factor depends on the shape alone, so every GPU computes bitwise the same
-    result. */
+// Returns the split-K factor for tiles of 128 x 256 elements. It is the largest number of slices for which 132 SMs
+// can run all CTAs at the same time, with one CTA per SM. There are at most 32 slices, and each slice covers at
+// least 64 values of k. The factor depends on the shape alone, so every GPU computes bitwise the same result.
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Returns the number of
-// elements of a padded row.
+// A 16-bit operand is copied to padded rows if its row length is not a multiple of 16 bytes. Returns the number of
+// elements of a padded row. `line` is the number of elements of a row before padding.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-// Returns the bytes of both padded copies, for one product of a batch; a multiple of 256.
+// Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256.
+// If neither A nor B is copied, the result is 0.
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-/*  The split-K factor of mmapipe (tiles of 128 x 128). K is split if the tiles alone would leave most SMs idle.
-    The factor is chosen to give each of 132 SMs two CTAs. No slice of K is shorter than 512. */
+// Returns the split-K factor of rung mmapipe, whose tiles have 128 x 128 elements. K is split only if the tiles
+// alone would leave most SMs idle. The factor is chosen so that each of 132 SMs has two CTAs. Each slice covers at
+// least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8547,7 +8565,7 @@ KBKI_REF(matmul_fwd) {
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        if (s->layout == KBK_NT) // B is K-major, so k is the inner loop
+        if (s->layout == KBK_NT) // B is K-major, so the innermost loop runs over k
             for (int64_t n = 0; n < cols; n++, b += depth) {
                 double sum = 0, squares = 0;
                 for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
@@ -8566,23 +8584,26 @@ KBKI_REF(matmul_fwd) {
 #ifdef __CUDACC__
 template <class T> struct kbki_mm_factors {};
 template <> struct kbki_mm_factors<kbk_e4m3> {
-    const float *scale_a, *scale_b; // each points to one factor
+    const float *scale_a, *scale_b; // device addresses of the scale factors of A and B, one float each
 };
 template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t lda, ldb;                // leading dimensions of A and B: whichever stride is not 1
-    // number of tiles along N and along M; grid.x numbers all tiles, because grid.y is limited to 65535
+    // leading dimensions: elements between consecutive rows of A, or of B, in memory
+    int64_t lda, ldb;
+    // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
+    // grid.y is limited to 65535
     int64_t across, down;
-    // strides of A, B and C from one product of a batch to the next; grid.z is the index of the product
+    // distance, in elements, from one product of a batch to the next, for A, B and C; blockIdx.z is the index of
+    // the product
     int64_t sa, sb, sc;
-    unsigned* flags;                 // counters in the workspace
-    float* part; // split-K: CTA (., y) sums over `deep` values of k and writes its partial C here
-    // used in >>matmul_hopper only:
-    // layers: number of products in the batch; whole: number of tiles that are not split
+    unsigned* flags;                 // counters in the workspace that signal finished split-K slices
+    float* part; // partial sums of split-K in the workspace; NULL if K is not split
+    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the following members. layers:
+    // number of products in the batch; whole: number of tiles that are not split along K
     int64_t deep, layers, whole;
-    int64_t slices;              // number of slices of K into which the remaining tiles are split
+    int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
 };
 template <class T>
@@ -8609,11 +8630,12 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether every row starts on a 16-byte boundary. The length of a row is then a multiple of 16 bytes, too.
+// Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
+// consecutive rows. Each row may then be read to its end in 16-byte vectors.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
-// Launches a batch of products, with one product per index of grid.z and at most 65535 products per launch.
+// Launches a batch of products. blockIdx.z is the index of the product; a launch has at most 65535 products.
 template <class T, class Launch>
 const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
@@ -8623,8 +8645,8 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
-// Multiplies a sum by both scale factors (e4m3 only). If K = 0, the result is 0, even if a factor is infinite or
-// NaN.
+// Returns a sum of e4m3 products multiplied by both scale factors; returns sums of other types unchanged. If K =
+// 0, the result is 0, even if a scale factor is infinite or NaN.
 template <class T>
 __device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a,
                                                 const float* scale_b) {
@@ -8637,7 +8659,7 @@ template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
     return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
 }
-// Tells which operands are K-major (contiguous along k): A in layouts NN and NT, B in layout NT.
+// Tells which operands are K-major (contiguous along k): A in layouts NN and NT, and B in layout NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
@@ -8645,11 +8667,11 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-/*  Of the kernels below: A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of the strides am
-    and ak is 1, and one of bk and bn is 1. A CTA computes one tile of C. scale_a and scale_b are used for e4m3
-    only. */
-// One thread per element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32 rows of A
-// and of C.
+// In the arguments of rungs naive to regblock, element A[i,k] is at a[i * am + k * ak], and B[k,j] is at b[k * bk
+// + j * bn]. One of the strides am and ak is 1, and one of the strides bk and bn is 1. A CTA computes one tile of
+// C. scale_a and scale_b are used for e4m3 only.
+// Each thread computes one element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32
+// rows of A and 32 rows of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                        int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8663,7 +8685,7 @@ __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_
     c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// Coalescing: the threads of a warp compute neighbouring columns of one row.
+// Coalescing: the threads of a warp compute neighbouring columns of one row of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                            int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8677,15 +8699,16 @@ __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, in
     c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// Tiles of 32 x 32 in shared memory; one thread per element of C.
+// A CTA keeps tiles of A and B of 32 x 32 elements in shared memory. Each thread computes one element of C.
 template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                             int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
-    __shared__ float sa[32][33], sb[32][33]; // 33 columns: a transposed write has no bank conflicts
+    // the odd pitch of 33 floats avoids bank conflicts of transposed writes
+    __shared__ float sa[32][33], sb[32][33];
     int x = threadIdx.x, y = threadIdx.y;
     int64_t across = (n + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
-    // Coalescing: neighbouring threads load neighbouring elements.
+    // Coalescing: neighbouring threads load neighbouring elements of A, and of B.
     int ay = ak == 1 ? y : x, ax = ak == 1 ? x : y;
     int by = bn == 1 ? y : x, bx = bn == 1 ? x : y;
     float sum = 0;
@@ -8695,19 +8718,20 @@ __global__ void __launch_bounds__(1024)
         sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both operands are 0
+        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // the tiles hold zeros for k >= K
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
         c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// 1-D block tiling: 512 threads compute a tile of 64 x 64; a thread computes 8 elements of a column.
+// 1-D block tiling: 512 threads compute a tile of C of 64 x 64 elements. Each thread computes 8 elements of one
+// column.
 template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                             int64_t ak, int64_t bk, int64_t bn) {
-    __shared__ float sa[8][65], sb[8][65]; // odd pitch: no bank conflicts when a tile is written
+    __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
     int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
@@ -8733,9 +8757,9 @@ __global__ void __launch_bounds__(512)
 }
 
 #define KBKI_MM_BAND 16
-// Returns the row and column of a CTA's tile. Tiles are numbered column by column within bands of 16 tile rows.
-// CTAs that run at the same time then share operands in L2 (grouped ordering; CUTLASS calls it threadblock
-// swizzle).
+// Computes the row i0 and the column j0 of the first element of this CTA's tile, for tiles of tm x tn elements.
+// Tiles are numbered in bands of 16 tile rows, column by column within a band. CTAs that run at the same time
+// therefore share operands in L2 (grouped ordering; CUTLASS calls it threadblock swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -8749,7 +8773,8 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes four neighbouring elements of row i of an m x n matrix. wide: by one store.
+// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. If `wide` is true, one store writes all four
+// elements.
 template <class T>
 __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
@@ -8767,14 +8792,14 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
     }
 }
 
-/*  2-D register blocking: 256 threads compute a tile of 128 x 128; a thread computes 8 x 8 elements. grid.z is
-    the index of the product in a batch (bmm). The matrices of consecutive products are batch_a, batch_b and m *
-    n elements apart. */
+// 2-D register blocking: 256 threads compute a tile of C of 128 x 128 elements. Each thread computes 8 x 8
+// elements. In a batch (bmm), blockIdx.z is the index of the product. Consecutive products are batch_a elements
+// apart in A, batch_b elements apart in B, and m * n elements apart in C.
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                               int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
-    // odd pitch: no bank conflicts, whether a tile is written by rows or by columns
+    // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -8807,12 +8832,12 @@ __global__ void __launch_bounds__(256, 2)
             if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
-/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A
-    K-major operand is transposed when it is stored. With this pitch, the stores of a warp go to 32 different
-    banks. The 8 x 8 results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of
-    neighbouring threads are adjacent. */
+/*  Rungs vec and cpasync store tiles of f32 in shared memory as [k][i] and [k][j]. A K-major operand is
+    transposed when it is stored there. The pitch of 132 floats spreads the stores of a warp over 32 different
+    banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4. These blocks are 64 rows or columns
+    apart, so that the 16-byte reads of neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-// Multiplies tiles that are 8 deep along k.
+// Multiplies a tile of A by a tile of B, with 8 values of k, and adds the product to c.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
@@ -8845,8 +8870,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
         kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
     }
 }
-// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: the stride of A, or of B,
-// that is not 1.
+// Kernel of rung vec: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is K-major.
+// lda, ldb: elements between consecutive rows of A, or of B, in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                             int64_t depth, int64_t lda, int64_t ldb) {
@@ -8874,7 +8899,8 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
     kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-// Launches one of the kernels above with a CTA per tile; more: the kernel arguments that follow the strides.
+// Launches the kernel of rung naive, coalesced, shared, column or regblock with one CTA per tile of C. more: the
+// kernel arguments that follow the strides.
 template <class T, class Kernel, class... More>
 const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
                           More... more) {
@@ -8934,8 +8960,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
     9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup the tiles of rung 9, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
-                instruction
+    10 warpgroup the tiles of rung 9, multiplied by wgmma. An instruction multiplies 64 x 16 by 16 x 128 elements, and
+                all four warps of a warpgroup execute it together
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
@@ -8948,7 +8974,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
     14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    15 multicast the two CTAs of a cluster need the same tile of B; each loads half of it for both (TMA multicast)
+    15 multicast the two CTAs of a cluster need the same tile of B. Each loads half of it for both (TMA multicast)
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
@@ -8997,9 +9023,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// Loads a tile of 128 rows (indices x) by 32 elements along k; elements outside the tensor are set to zero. Loads
-// are coalesced in every layout. Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads
-// eight rows without bank conflicts.
+// Loads a tile of 128 rows (index x) with 32 elements along k. Elements outside the tensor are set to zero. The
+// loads are coalesced in every layout. Each row starts 20 banks after the previous row, because the pitch is 40
+// elements. ldmatrix therefore reads eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9010,8 +9036,8 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
     for (int i = 0; i < 16; i++, x += along ? 8 : 0, k += along ? 0 : 2, p += along ? 8 * next_x : 2 * next_k)
         s[x][k] = x0 + x < size && k0 + k < depth ? *p : kbki_type<T>::from(0.0f);
 }
-// Stores a warp's sums. In each block of 16 x 8, lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and
-// l / 4 + 8.
+// Stores the 64 x 32 sums of a warp. In each block of 16 x 8 sums, lane l holds columns 2 (l % 4) and 2 (l % 4) +
+// 1 of rows l / 4 and l / 4 + 8.
 template <class T>
 __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
@@ -9022,7 +9048,8 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
         if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
-// Tensor cores by mma.sync. Loads and products alternate; barriers separate them.
+// Kernel of rung warpmma: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from the
+// products.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -9039,12 +9066,12 @@ __global__ void __launch_bounds__(256)
         for (int k = 0; k < 32; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            // a 16 x 16 block of A as four 8 x 8 matrices: upper left, lower left, upper right, lower right
+            // loads a 16 x 16 block of A as four 8 x 8 matrices: upper left, lower left, upper right, lower right
             for (int i = 0; i < 4; i++)
                 kbki_ldmatrix<false>(kbki_shared(&sa[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
-            // 16 columns by 16 of k as four 8 x 8 matrices: both halves of k of the first 8 columns, then of the
-            // next 8
+            // loads 16 columns of B with 16 values of k as four 8 x 8 matrices: both halves of k for columns 0 to
+            // 7, then both halves for columns 8 to 15
             for (int j = 0; j < 2; j++)
                 kbki_ldmatrix<false>(kbki_shared(&sb[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
@@ -9062,25 +9089,27 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
-/*  Copies a tile of 128 by 64 along k. The layout is the 128-byte swizzle, in which TMA also writes tiles (see
-    kbki_map). A K-major tile has 128 rows of 64 elements. Any other tile is two panels, and a panel has one row
-    of 64 elements for each k. A row has 128 bytes; its 16-byte vector p is stored in place p ^ row % 8, which
-    avoids bank conflicts. Each of 256 threads copies four vectors. The contiguous dimension is a multiple of 8,
-    so a vector lies either completely inside or completely outside the tensor. */
+/*  Copies a tile of 128 rows or columns with 64 elements along k. Its layout in shared memory is the 128-byte
+    swizzle, which TMA also writes (see kbki_map). A K-major tile has 128 rows of 64 elements. A tile that is
+    not K-major has two panels; each panel has 64 rows of 64 elements, one row per value of k. A row has 128
+    bytes. The 16-byte vector p of a row is stored at position p ^ row % 8, which avoids bank conflicts. Each of
+    256 threads copies four vectors. The contiguous dimension of the tensor is a multiple of 8, so a vector lies
+    either completely inside or completely outside the tensor. */
 template <bool Along, class T>
 __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
                                                int64_t k0, int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
-        int line = t / 8, pack = t % 8; // line: one of 128 rows if K-major, else one k of one of the two panels
+        // line: 128-byte row of the tile, 0 to 127; pack: 16-byte vector of this row
+        int line = t / 8, pack = t % 8;
         int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
         uint4 v = make_uint4(0, 0, 0, 0);
         if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));
         *reinterpret_cast<uint4*>(tile + line * 128 + (pack ^ line % 8) * 16) = v;
     }
 }
-// Reads a fragment of 16 rows or columns by 16 along k. Second: for operand B, whose fragment has registers 1 and
-// 2 exchanged.
+// Reads a fragment of mma.sync from a tile: 16 rows of A or 16 columns of B, with 16 elements along k. Second:
+// true for operand B, whose fragment has registers 1 and 2 exchanged.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -9088,7 +9117,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
-// Tensor cores by mma.sync, with 16-byte loads and stores to swizzled tiles that are 64 deep.
+// Kernel of rung swizzle: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles with 64
+// elements along k.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                                 int64_t depth, int64_t lda, int64_t ldb) {
@@ -9130,7 +9160,8 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     });
 }
 
-// Starts the TMA copy of a tile of 128 by 64 along k. Multicast: the copy goes to every CTA in the mask.
+// Starts the TMA copy of a tile of 128 rows or columns with 64 elements along k. Multicast: whether the copy goes
+// to every CTA of the cluster whose bit is set in `mask`.
 template <bool Along, bool Multicast = false>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k,
                                                 unsigned mask = 0) {
@@ -9142,7 +9173,8 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
             kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
 #endif
 }
-// Tensor cores by mma.sync, with swizzled tiles that TMA loads. An mbarrier counts the bytes that have arrived.
+// Kernel of rung tmaload: tensor cores multiply by mma.sync, and TMA loads the swizzled tiles. The mbarrier `full`
+// counts the bytes that have arrived.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9157,8 +9189,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            // always the bytes of complete tiles: TMA writes zeros for elements outside the tensor, and counts
-            // them, too
+            // The mbarrier always expects the bytes of complete tiles, because TMA writes zeros for elements
+            // outside the tensor and counts these zeros, too.
             kbki_bar_expect(&full, sizeof sa + sizeof sb);
             kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
@@ -9180,9 +9212,9 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 #endif
 }
-/*  Launches a kernel that loads by TMA: its tiles have 128 x Wide elements. cluster: 0 launches one CTA per
-    tile, 1 persistent CTAs, 2 persistent clusters of two CTAs. bytes: dynamic shared memory. K = 0: no kernel,
-    C is zero. */
+// Launches a kernel that loads by TMA and whose tiles have 128 x Wide elements. cluster = 0 launches one CTA per
+// tile; 1 launches persistent CTAs; 2 launches persistent clusters of two CTAs. bytes: bytes of dynamic shared
+// memory per CTA. If K = 0, no kernel is launched, and C is set to zero.
 template <class T, int Wide, bool Store = false, class Kernel>
 const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes,
                           int cluster, const char* (*needs)(void) = kbki_needs_hopper) {
@@ -9234,8 +9266,8 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     return kbki_step_run<T, 128>(a, st, kernel, 256, 0, 0, [] { return kbki_needs(90); });
 }
 
-// Stores 64 x Width sums of a warpgroup. Thread t holds row r = t / 32 * 16 + t % 32 / 4 and row r + 8, and two of
-// every 8 columns.
+// Stores the 64 x Width sums of a warpgroup. With r = t / 32 * 16 + t % 32 / 4, thread t holds two of every 8
+// columns of rows r and r + 8.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -9255,10 +9287,11 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor holds the address and
-    layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
-    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers,
-    commit_group closes a group, and wait_group waits for its results. */
+/*  Kernel of rung warpgroup. By wgmma, a warpgroup of four warps multiplies operands that are in shared memory.
+    A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX
+    ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma after
+    earlier accesses to its registers. commit_group closes a group of wgmma instructions, and wait_group waits
+    for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9269,7 +9302,7 @@ __global__ void __launch_bounds__(128)
     int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    float d[2][64]; // sums of two blocks of 64 x 128
+    float d[2][64]; // sums of two blocks of 64 rows by 128 columns
     u.set(sa), v.set(sb);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -9282,7 +9315,8 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        // each step multiplies 16 of k; the first product overwrites the sums instead of adding to them
+        // Each step multiplies 16 values of k. The first product of a tile overwrites the sums instead of adding
+        // to them.
         for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
@@ -9296,8 +9330,8 @@ __global__ void __launch_bounds__(128)
     kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
-// Writes 64 rows by 64 columns of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA store
-// undoes.
+// Writes 64 rows of 64 results to shared memory by stmatrix. The results have the 128-byte swizzle, which the TMA
+// store undoes.
 template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int lane = threadIdx.x % 32, line = threadIdx.x % 128 / 32 * 16 + lane % 16;
@@ -9319,7 +9353,8 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Double buffering: while wgmma multiplies the operands of one stage, TMA loads those of the other.
+// Kernel of rung wgmma. Double buffering: while wgmma multiplies the operands in one stage, TMA loads the operands
+// of the next step into the other stage.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9335,7 +9370,7 @@ __global__ void __launch_bounds__(128)
     kbki_wg_operand<AlongB> v;
     float d[2][64];
     u.set(stages), v.set(stages + 128 * 128);
-    auto load = [&](int step) { // called by one thread
+    auto load = [&](int step) { // only one thread calls load()
         char* stage = stages + step % 2 * Bytes;
         kbki_bar_expect(full + step % 2, Bytes);
         kbki_step_fetch<AlongA>(stage, &map_a, full + step % 2, i0, step * 64);
@@ -9361,7 +9396,7 @@ __global__ void __launch_bounds__(128)
                     k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<0>();
-        __syncthreads(); // all warps have finished reading this stage
+        __syncthreads(); // all warps have finished reading the stage that load() overwrites
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
@@ -9373,10 +9408,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the
-    consumer warpgroup multiplies. Each stage has two mbarriers: one signals that the stage is full, the other
-    that it is empty. The consumer issues the products of a stage before those of the previous stage have
-    finished. */
+/*  Kernel of rung ws. Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages
+    full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the stage is
+    full, and `empty` signals that it is empty. The consumer issues the products of a stage before the products
+    of the previous stage have finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9421,7 +9456,7 @@ __global__ void __launch_bounds__(256)
                     d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16),
                     k ? 1 : step);
         kbki_wg_commit();
-        kbki_wg_wait<1>(); // the products of the previous step have finished
+        kbki_wg_wait<1>(); // waits until the products of the previous step have finished
         if (step && threadIdx.x == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
     }
     kbki_wg_wait<0>();
@@ -9435,8 +9470,9 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each computes 64 of its rows.
-    The producer releases registers for the consumers, which hold 128 sums per thread. */
+// Kernel of rung coop. Cooperative schedule: two consumer warpgroups share a tile of C of 128 x 256 elements, and
+// each of them computes 64 rows of the tile. The producer releases registers for the consumers, which hold 128
+// sums per thread.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9494,8 +9530,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
-// Returns the row and column of the tile that CTA `rank` of a cluster computes in work unit `index`. Tiles are
-// numbered column by column within bands of 16 tile rows.
+// Returns the row and the column of the tile that CTA `rank` of a cluster computes in work unit `index`, counted
+// in tiles. Tiles are numbered in bands of 16 tile rows, column by column within a band.
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
@@ -9503,9 +9539,10 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Persistent kernel: one CTA per SM computes one tile after another. Tiles are taken column by column within
-    bands of 16 tile rows, so that the operands of a band stay in L2. The producer loads the first stages of the
-    next tile while the consumers store the current tile. `turn` counts the stages of all tiles. */
+/*  Kernel of rung persist. It is persistent: one CTA per SM computes one tile after another. Tiles are taken in
+    bands of 16 tile rows, column by column within a band, so that the operands of a band stay in L2. The
+    producer loads the first stages of the next tile while the consumers store the current tile. `turn` counts
+    the pipeline stages over all tiles of the CTA. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9559,7 +9596,8 @@ __global__ void __launch_bounds__(384)
             if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         }
         kbki_wg_wait<0>();
-        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // releases the tile's last stage
+        // signals that the tile's last stage is empty
+        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         kbki_wg_hold<128>(d);
         kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
@@ -9570,9 +9608,9 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-/*  Multicast: the two CTAs of a cluster compute tiles one above the other, so they need the same tile of B.
-    Each CTA loads half of that tile and multicasts it to both. A stage is empty when the consumers of both CTAs
-    have released it, because both CTAs write to it. */
+// Kernel of rung multicast. The two CTAs of a cluster compute tiles one above the other, so both need the same
+// tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty only
+// when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9598,7 +9636,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
+                kbki_bar_expect(full + slot, Bytes); // expects the tile of A and both halves of the tile of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9622,7 +9660,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
+                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9632,7 +9670,7 @@ __global__ void __launch_bounds__(384)
         }
     }
     __syncwarp();
-    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+    kbki_cluster_barrier(); // a CTA must not exit while the other CTA may access its shared memory
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
@@ -9640,9 +9678,9 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next
-    tile is multiplied. Each consumer has two staging buffers. Before a buffer is written again, the thread that
-    started its TMA store waits until the store has read it. */
+// Kernel of rung tma. A consumer writes 64 columns of results at a time to a staging buffer. TMA stores the buffer
+// to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
+// written again, the thread that started the TMA store of this buffer waits until the store has read it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9668,7 +9706,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
+                kbki_bar_expect(full + slot, Bytes); // expects the tile of A and both halves of the tile of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9693,7 +9731,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
+                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9702,7 +9740,8 @@ __global__ void __launch_bounds__(384)
 #pragma unroll
             for (int x = 0; x < 256; x += 64) {
                 char* buffer = staging + x / 64 % 2 * 64 * 128;
-                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the last but one store has read this buffer
+                // waits until all TMA stores but the last one have read their staging buffers
+                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>();
                 kbki_barrier<128>(1 + group);
                 kbki_step_stage<T>(buffer, d + x / 2);
                 kbki_bulk_fence();
@@ -9711,14 +9750,14 @@ __global__ void __launch_bounds__(384)
                     kbki_tma_store(&map_c, buffer, at.y * 256 + x, at.x * 128 + group * 64);
             }
         }
-        // a CTA must not exit before the stores have read its shared memory
+        // a CTA must not exit before its TMA stores have read shared memory
         if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
     }
     __syncwarp();
-    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+    kbki_cluster_barrier(); // a CTA must not exit while the other CTA may access its shared memory
 #endif
 }
-// Returns whether TMA can store rows of C.
+// Returns whether the rows of C are aligned to 16 bytes, so that TMA can store them.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
@@ -9734,12 +9773,12 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
-    Breadth by Depth elements; Depth is its size along k. A K-major operand is copied element by element, which
-    transposes it and accepts any address. Any other operand is copied in units of 16 bytes if it is aligned
-    (Wide), otherwise of 4 bytes. */
+    Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
+    which transposes it and accepts any address. An operand that is not K-major is copied in units of 16 bytes
+    if Wide is true, else in units of 4 bytes. Wide requires rows that are aligned to 16 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
@@ -9747,7 +9786,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
-    // left: elements from this thread's element to the end of the tensor; k, at: index along k, offset in the tile
+    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile; k:
+    // index along k of this element in the tile; at: its offset in the tile, in floats
     int left, k, at;
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
@@ -9756,7 +9796,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // depth: number of elements that remain along K
+    // Starts copying the next tile to shared memory at s. depth: number of values of k that remain, including
+    // those of this tile.
     __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
@@ -9764,9 +9805,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // Flat: this loop is unrolled. The compiler then issues this loop and the one above and predicates one
-            // of them off, so that FMAs fill the gaps between copies. If the loop is not unrolled, it remains a
-            // branch. Only layout NN is faster with unrolling.
+            // If Flat is true, this loop is unrolled. The compiler then replaces the if/else by predicated
+            // instructions of both loops, so that FMAs fill the gaps between copies. If Flat is false, the if/else
+            // remains a branch. Only layout NN is faster with unrolling.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9778,7 +9819,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
-// cp.async pipeline of four stages: three tiles are in flight while one is multiplied.
+// Kernel of rung cpasync: a cp.async pipeline of four stages. Three stages are being loaded while the fourth is
+// multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -9796,11 +9838,14 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        // this tile has arrived for all threads; all threads have read the previous tile, which may be overwritten
+        // After this barrier, all threads see the tiles of the current stage. All threads have also read the
+        // previous stage, which is overwritten next.
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // groups may be empty, so that the same wait is correct for the last tiles
+        // The group of copies may be empty at the end of K. Closing it anyway keeps the wait above correct for the
+        // last tiles.
+        kbki_ahead_close();
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
@@ -9808,19 +9853,21 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
-// Configuration: tile sizes of a CTA (M, N, K) and of a warp, lanes of a warp along M, stages of the cp.async
-// pipeline, CTAs per SM.
+// Configuration of rung warptile. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN: tile
+// sizes of a warp. LanesM: number of lanes of a warp along M. Stages: stages of the cp.async pipeline. Ctas: CTAs
+// per SM.
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
     static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
     static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
     static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    // floats of a tile of A; floats of the tiles of A and B
+    // floats_a: floats of a tile of A in shared memory; stage: floats of a tile of A and a tile of B
     static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4);
     static constexpr int bytes = Stages * stage * 4;
 };
-// Loads the operand values of a thread for one k, as vectors of four. Vectors are 4 * Apart floats apart.
+// Loads Count values of an operand for one value of k from shared memory to registers, in vectors of four.
+// Consecutive vectors of a thread are 4 * Apart floats apart.
 template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
     for (int e = 0; e < Count; e += 4)
@@ -9838,8 +9885,8 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// Combines a cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K (grid.y is
-// the slice).
+// Kernel of rung warptile. It combines a cp.async pipeline, tiles per CTA, per warp and per thread,
+// double-buffered fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9871,7 +9918,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
 #pragma unroll
         for (int k = 0; k < Plan::tile_k; k++) {
             constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // all threads have read this tile, and the next tile has arrived
+            if (k == LastStep) { // all threads have read the current tile, and the next tile has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
                 kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
@@ -9892,8 +9939,8 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     if (io.part) kbki_follow_me(); // lets kbki_mm_sum_k start
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// Adds the split-K slices in a fixed order, so that every launch computes bitwise the same result. Eight loads are
-// in flight per thread.
+// Adds the partial sums of the split-K slices in a fixed order, so that every launch computes bitwise the same
+// result. Each thread has eight loads in flight.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
@@ -9971,8 +10018,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
                <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
                are idle while a tile is loaded
-    18 mmapipe cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
-               bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
+    18 mmapipe cp.async pipeline of three tiles (multistage). Fragments are double-buffered in registers, and CTAs take
+               the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
                over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
                (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
@@ -9981,17 +10028,17 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    In shared memory, both kernels keep the order that the operands have in global memory. Tiles are 64 deep in k:
-    [x][64] for a K-major operand, else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is
-    stored in place c ^ (row % 8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the
-    copies have bank conflicts. */
+    In shared memory, rungs mma and mmapipe keep the order that the operands have in global memory. Tiles have 64
+    elements along k. A tile of a K-major operand is stored as [x][64]; any other tile is stored as [64][x], and ldmatrix
+    transposes it. Swizzle: the 16-byte vector c of a row is stored at position c ^ (row % 8). Vectors with the same c of
+    eight consecutive rows are therefore in different banks, so neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
 
 #define KBKI_MMA_DEPTH 64
-// Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
-// Elements from n on are set to 0.
+// Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, it uses aligned
+// 4-byte loads for nearly all of the elements. Elements n to 7 of the result are 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10011,8 +10058,8 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements; 64 is its
-    size along k. Thread t copies the 16-byte vector t % packs of several rows. Along: the operand is K-major. */
+// Copies the tiles of one operand, one after the other along k. A tile has Breadth rows or columns and 64 elements
+// along k. Thread t copies the 16-byte vector t % packs of several rows. Along: whether the operand is K-major.
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
@@ -10020,11 +10067,12 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
     static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "all rows of a thread have the same swizzle");
     const T *p, *base;
-    int64_t jump, turn; // elements to advance after a pass, and additionally after the last pass
-    // left: elements from this thread's element to the end of the tensor; k, at: index along k, byte offset in the
-    // tile
+    // jump: elements from one pass to the next; turn: elements to advance in addition after the last pass
+    int64_t jump, turn;
+    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile; k:
+    // index along k of this element in the tile; at: its byte offset in the tile
     int left, k, at;
-    bool whole;         // the complete width of the tile is inside the tensor
+    bool whole;         // whether all rows or columns of the tile are inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
@@ -10034,14 +10082,16 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // Returns how many of the eight elements of pass i are inside the tensor; a value below 1 means none.
+    // Returns how many elements, from this thread's vector of pass i on, are inside the tensor. A result of 8 or
+    // more means the complete vector, and a result below 1 means no element.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
-        // elements along k from this vector on
+        // number of values of k from the start of this vector to the end of the tile or of K
         int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k;
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
-    // inside() copies a quarter of a tile that is completely inside the tensor, and edge() a quarter of any tile.
-    // Rows are aligned to 16 bytes, so a vector lies either completely inside or completely outside the tensor.
+    // inside() copies a quarter of a tile that is completely inside the tensor; edge() copies a quarter of any
+    // tile. Rows are aligned to 16 bytes, so a vector lies either completely inside or completely outside the
+    // tensor.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -10049,8 +10099,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-// not unrolled, so that the loop remains a branch; an unrolled loop would be issued for inner tiles, too,
-// predicated off
+// This loop is not unrolled, so that it remains a branch. An unrolled loop would become predicated instructions,
+// which would be issued even for tiles inside the tensor.
 #pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
@@ -10058,7 +10108,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // Copies a tile through registers. Wide: loads 16 bytes at a time; otherwise any alignment is accepted.
+    // Copies a tile through registers. If Wide is true, each load reads 16 aligned bytes; otherwise any alignment
+    // is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -10073,8 +10124,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// Copies a quarter of the tile of A and of the tile of B. Sure: the caller knows that both tiles are completely inside
-// their tensors.
+// Copies a quarter of a tile of A and a quarter of a tile of B. Sure: whether the caller knows that both tiles are
+// completely inside their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -10083,14 +10134,15 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
         a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  Computes the addresses at which a lane reads the fragments of 16 rows or columns by 16 along k. The
-    registers must be in the order of mma.sync. Which choice of First gives that order depends on the operand
-    and on its layout. First: lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. Not
-    First: lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
+/*  Computes the addresses at which a lane reads the fragments of an operand by ldmatrix. A fragment has 16 rows
+    or columns with 16 elements along k. mma.sync requires an order of the fragment's registers; First selects
+    it. Which value of First is right depends on the operand and on its layout. If First is true, lanes 8 to 15
+    read the next eight rows, and lanes 16 to 31 the next vector. If First is false, lanes 8 to 15 read the next
+    vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
-    uint32_t at[4]; // addresses for steps 0 to 3 along k if K-major, else for fragments i = 0 to 3
-    // x: the first row or column of this warp in the tile, a multiple of 64.
+    uint32_t at[4]; // addresses of steps 0 to 3 along k if the operand is K-major, else of fragments 0 to 3
+    // x: first row or column of the tile that this warp reads, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
         int row = lane % 8 + (First ? low : high) * 8, pack = First ? high : low;
@@ -10102,12 +10154,12 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Loads the fragment of 16 rows or columns from 16 i on, and of 16 along k from 16 step on.
+    // Loads a fragment: rows or columns 16 i to 16 i + 15, with values 16 step to 16 step + 15 of k.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Multiplies 16 rows of a warp's 64 x 64 tile, for one step of 16 along k.
+// Multiplies 16 rows of a warp's 64 x 64 tile, for one step of 16 values of k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
@@ -10123,9 +10175,10 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
 template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
     U a, b;
 };
-/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbouring columns of rows lane / 4 and
-    lane / 4 + 8, in the order of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange
-    32-bit words, and each stores 16 bytes. Turned: C is the transpose of the product. */
+/*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In this
+    order, a thread holds pairs of neighbouring columns of rows lane / 4 and lane / 4 + 8. If C has 16-bit
+    elements and aligned rows, four lanes exchange 32-bit words, and each of them stores 16 bytes. Turned:
+    whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
     bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
@@ -10163,7 +10216,8 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
     }
 }
 
-// Uses one swizzled buffer per operand: loads tiles through registers, synchronises, and multiplies by mma.sync.
+// Kernel of rung mma, with one swizzled buffer per operand. Threads load tiles through registers, synchronise, and
+// multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10209,14 +10263,14 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-// Selects a CTA's product of the batch and its slice of K.
+// Changes io to the product of the batch and to the slice of K that this CTA computes.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// Combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K (grid.y is the
-// slice).
+// Kernel of rung mmapipe. It combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and
+// split-K. blockIdx.y is the index of the split-K slice.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -10241,12 +10295,13 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // elements of K from the tile that is being loaded on
+    // number of values of k from the tile that is being loaded to the end of K
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1);
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
             int more = (step + 1) % Steps;
-            if (step == LastStep) { // all threads have read this tile, and the next tile has arrived
+            if (step == LastStep) { // all threads have read the current tile, and the next tile has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
@@ -10298,8 +10353,10 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
         });
     });
 }
-#define KBKI_MMA_FEW 120 // CTAs: nearly one per SM of a large GPU
-// Copies rows of any length to rows that are padded to 16 bytes, with zeros. One warp per row.
+// smallest number of CTAs for which 256-wide tiles are used: nearly one per SM of a large GPU
+#define KBKI_MMA_FEW 120
+// Copies rows of any length to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
+// row.
 template <class T>
 __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
@@ -10309,7 +10366,9 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
     }
 }
-// Copies an operand of `batch` products to `room`. Sets p, ld and stride to those of the copy, and advances room.
+// If the row length of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to
+// *room. Sets *p, *ld and *stride to the address, the leading dimension and the batch stride of the copy, and
+// moves *room to the end of the copy.
 template <class T>
 const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
@@ -10319,9 +10378,11 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-// Returns whether rows are 16-byte aligned, or will be aligned after the copy.
+// Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
+// copied them.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Copies each operand that is not aligned. The copies take the first part of a's workspace.
+// Copies A, and B, if their row length is not a multiple of 16 bytes. The copies take the first part of the
+// workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10365,7 +10426,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // The 256-wide tile halves the traffic of A, but is faster only with enough tiles and a long K.
+    // A 256-wide tile halves the traffic of A, but it is faster only if there are enough tiles and K is long.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10380,16 +10441,16 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                        TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Epilogue: stores 64 rows from registers. (i0, j0): row and column of the first element. Turned: C is the
-// transpose of the product.
+// Epilogue: stores 64 rows of a warpgroup's sums from registers to C. (i0, j0): row and column of the first
+// element. Turned: whether C is the transpose of the product.
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
     kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, i0 + threadIdx.x % 128 / 32 * 16,
                                                 j0, d);
 }
-// Writes 64 rows by 128 bytes of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA
-// store undoes.
+// Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
+// which the TMA store undoes.
 template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
 #pragma unroll
@@ -10400,9 +10461,10 @@ template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const
         kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
-/*  Writes 64 rows by 32 columns of f32 results to shared memory, with the same swizzle as kbki_wg_stage.
-    Turned: each column becomes two rows of 32 elements that are 4096 bytes apart. To avoid bank conflicts,
-    lanes with odd rows write their columns in another order. */
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If Turned is
+    true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If Turned is false,
+    lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31 first. This
+    order avoids bank conflicts. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10422,17 +10484,18 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
         }
     }
 }
-/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of
-    the warpgroup (double buffering). The stores are asynchronous. A buffer may be written again when the last
-    but one store has read it; the thread that started this store waits for that
-    (cp.async.bulk.wait_group.read). If the width of the tile is no multiple of 128 bytes, some columns are
-    stored twice. Turned: C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
+/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time. The warpgroup has two staging
+    buffers (double buffering), and the stores are asynchronous. Before a staging buffer is written again, the
+    thread that started the TMA store of this buffer waits until the store has read it
+    (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
+    twice. If Turned is true, C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    // whether each tile starts with the buffer with which the previous tile ended
+    // true if the number of buffers per tile is odd: a tile then starts with the buffer with which the previous
+    // tile ended
     constexpr bool Odd = Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
