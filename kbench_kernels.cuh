@@ -10524,76 +10524,88 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// layout for A not K-major and B K-major, used to compute C' = B' A': rows of that product are columns of C
+// layout in which A is not K-major and B is K-major. It is used to compute the product C' = B' A' (X': transpose
+// of X), whose rows are the columns of C.
 #define KBKI_TT (KBK_TN + 1)
-#define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
-/*  Returns the number of slices of K into which the tiles of the last wave are split, if these tiles would
-    leave clusters idle. A slice has at least four stages. All slices run at the same time. */
+// number of SMs of the largest GPU of compute capability 9.0, for which the workspace is sized
+#define KBKI_WG_SMS 132
+/*  Returns the number of split-K slices for each tile of the last wave; 1 if these tiles are not split. The
+    tiles are split if they would occupy at most half of the clusters. A slice has at least four pipeline
+    stages. All slices run at the same time. units: number of tiles, or of pairs of tiles; slots: number of
+    clusters that run at the same time. */
 KBK_FN int64_t kbki_wg_slices(int64_t units, int64_t stages, int64_t slots) {
     int64_t n = units % slots ? slots / (units % slots) : 1;
     if (n > stages / 4) n = stages / 4;
     return n > 1 ? n : 1;
 }
-// Returns the bytes of workspace for split-K on any GPU, which are the sums of a tile of `results` elements for
-// each CTA; 0 if split-K is not possible.
+// Returns the bytes of workspace that split-K needs on any GPU: for each CTA, the f32 sums of a tile of `results`
+// elements. Returns 0 if K is too short for split-K.
 KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int results) {
     int64_t slots = KBKI_WG_SMS / pair, clusters = units * (stages / 4);
     return stages < 8 ? 0 : (size_t)((clusters < slots ? clusters : slots) * pair * results) * sizeof(float);
 }
 #ifdef __CUDACC__
 
-/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: stages of the
-    TMA pipeline; each holds 128 bytes along k. Pair: 2 if the two CTAs of a cluster share the same tile of B,
-    else 1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup
-    runs its epilogue while the other multiplies. */
+/*  Configuration of the production kernel. TileM x TileN: tile of a CTA. Groups: number of consumer warpgroups,
+    1 to 3. Stages: number of stages of the TMA pipeline. A stage holds 128 bytes along k. Pair: 2 if the two
+    CTAs of a cluster share the same tile of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
+    In this schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue while the
+    other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
     static constexpr bool turns = Turns;
-    static constexpr int workers = Turns ? 1 : Groups;  // number of warpgroups that share a tile
+    static constexpr int workers = Turns ? 1 : Groups;  // number of consumer warpgroups that share a tile
     static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128; // bytes of two buffers per warpgroup
-    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
-    // registers per thread of consumers and producer: 128 * (40 + 2 * 232), or 128 * (32 + 3 * 160), of 65536
+    static constexpr int staging = 2 * 64 * 128; // bytes of the two staging buffers of a warpgroup
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024 bytes are for alignment
+    // keep: registers per consumer thread; spare: registers per producer thread. Of 65536 registers, a CTA uses
+    // 128 * (40 + 2 * 232) or 128 * (32 + 3 * 160)
     static constexpr int keep = Groups == 3 ? 160 : 232, spare = Groups == 3 ? 32 : 40;
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
-template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
-// Number of rows of a TMA box of B. A box holds a CTA's share of the columns of the tile; if these are no multiple
-// of 64, it holds a share of 64 k instead.
+template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
+// Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
+// column per row of the box. Otherwise, each row of the box holds 64 columns for one value of k. Such a box has 64
+// rows, or the CTA's share of them if its share of the columns is not a multiple of 64.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
                              : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
                                                               : 64;
-// Returns the number of tiles of a product, or of pairs of tiles if a cluster has two CTAs.
+// Returns the number of work units of one product: tiles, or pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across;
 }
-// Returns the number of stages of K.
+// Returns the number of pipeline stages that cover K.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
     return (io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// A work unit: a tile, or a slice of K of a tile.
+// A work unit is a tile, or one split-K slice of a tile.
 struct kbki_wg_unit {
-    int i0, j0, layer; // i0, j0: row and column of the first element; layer: index of the product in the batch
-    int first, depth;  // first stage of K, number of stages
-    int slice, slices; // index of the slice; number of slices, 1 if the tile is not split
+    // i0, j0: row and column of the tile's first element; layer: index of the product in the batch
+    int i0, j0, layer;
+    int first, depth;  // first: index of the first pipeline stage along K; depth: number of stages
+    // slice: index of the split-K slice; slices: number of slices of the tile, 1 if it is not split
+    int slice, slices;
 };
-/*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first unit is a
-    slice of one of these tiles. All other units are complete tiles. The cluster with the last slice of a tile
-    finishes the tile: it adds the sums of the earlier slices (kbki_wg_fetch) in a fixed order, so the result is
-    reproducible. The clusters with earlier slices store their sums (kbki_wg_keep) and never wait. Neighbouring
-    clusters compute the same slice of neighbouring tiles, so that they share loads from L2. */
+/*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first work unit of
+    each cluster is a slice of one of these tiles. All other work units are complete tiles. The cluster with the
+    last slice of a tile finishes the tile: it adds the sums of the earlier slices (kbki_wg_fetch) in a fixed
+    order, so the result is reproducible. The clusters with earlier slices store their sums in the workspace
+    (kbki_wg_keep) and never wait. Neighbouring clusters compute slices of neighbouring tiles over the same
+    range of k, so that they share loads from L2. */
 template <class Plan, class T> struct kbki_wg_walk {
     const kbki_mm<T>& io;
-    // tiles: tiles of a product; all: stages of a tile; rest: number of tiles that are split
+    // tiles: number of tiles of a product; all: number of pipeline stages of a tile; rest: number of tiles that
+    // are split; rank: index of the CTA in its cluster; own: index of the cluster; index: next complete tile of
+    // the cluster
     int tiles, all, rest, rank, own, index;
-    bool split;                             // whether the next unit is a slice
+    bool split;                             // whether the next work unit is a slice
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
@@ -10614,15 +10626,15 @@ template <class Plan, class T> struct kbki_wg_walk {
                  slices };
     }
 };
-// Returns the address at which a cluster stores the sums of 64 rows. They are in the order of the registers, so
-// that stores are coalesced.
+// Returns the workspace address at which this thread stores its part of 64 rows of sums of cluster `which`. The
+// sums are in the order of the registers, so that the stores of a warp are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
     return (float4*)room + threadIdx.x % 128;
 }
-// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. The flag is set if its bit differs
-// from bit 31.
+// Flag of a consumer warpgroup: one of bits 0 to 30 of a counter in the workspace. A flag is set if its bit
+// differs from bit 31 of the counter.
 struct kbki_wg_flag {
     unsigned *word, bit;
     __device__ __forceinline__ kbki_wg_flag(void* counters, int index)
@@ -10633,8 +10645,8 @@ struct kbki_wg_flag {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(word) : "memory");
     }
 };
-// Stores the sums of a slice for the cluster that finishes the tile. flag: index of the warpgroup among those that
-// share the tile.
+// Stores the sums of a split-K slice in the workspace, for the cluster that finishes the tile. flag: index of this
+// warpgroup among the warpgroups that share the tile.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                              float (*d)[Plan::tile_n / 2]) {
@@ -10651,7 +10663,8 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, 
     if (threadIdx.x % 128 == 0)
         kbki_wg_flag(walk.io.flags, (walk.own * Plan::pair + walk.rank) * Plan::workers + flag).flip();
 }
-// Adds the sums of the earlier slices of a tile; waits for their flags, and resets them.
+// Waits for the flags of all earlier slices of a tile, resets these flags, and adds the sums of the earlier slices
+// to d.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                               float (*d)[Plan::tile_n / 2]) {
@@ -10675,10 +10688,11 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. In a cluster
-    of two CTAs, each CTA loads half of the tile of B and multicasts it to both. The share consists of rows if B
-    is K-major, else of complete panels or of some k of each panel. TMA always delivers full boxes, with zeros
-    outside the tensor. */
+/*  Starts the TMA loads of one pipeline stage from k0 on: the tile of A, and this CTA's share of the tile of B.
+    In a cluster of two CTAs, each CTA loads half of the tile of B and multicasts this half to both CTAs. If B
+    is K-major, the share is a range of columns of B. Otherwise, the share consists of complete 64-column
+    panels, or of a range of k in every panel. TMA always delivers full boxes, with zeros for elements outside
+    the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -10706,8 +10720,8 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
-/*  The operands of a consumer warpgroup. multiply() issues the products of one stage as one wgmma group, which
-    the tensor cores execute asynchronously. */
+// Operands of a consumer warpgroup in shared memory. multiply() issues the products of one stage as one wgmma
+// group, which the tensor cores execute asynchronously.
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -10726,7 +10740,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Issues the products of one block of 64 rows. They overwrite the sums instead of adding to them.
+    // Issues the products of one stage for one block of 64 rows. The first product overwrites the sums instead of
+    // adding to them.
     __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
         kbki_wg_fence();
@@ -10737,8 +10752,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// The TMA pipeline that producer and consumers share. Each: number of threads for which one thread arrives at the
-// `empty` mbarrier.
+// TMA pipeline between the producer and the consumers. For every `Each` consumer threads, one thread arrives at
+// the `empty` mbarrier of a slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10752,17 +10767,19 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // Releases a slot that a warpgroup (or warp) has read, by an arrive in every CTA that writes to the slot.
+    // Releases a slot that this warpgroup (or warp) has read: one thread per CTA of the cluster arrives at the
+    // `empty` mbarrier of that CTA, because all of these CTAs write to the slot.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// If threads instead of wgmma read an operand, each warp arrives separately.
+// If threads instead of wgmma read an operand in shared memory, each warp arrives separately at the `empty`
+// mbarrier.
 template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
-// Runs the producer, which is one thread: it loads the stages of one work unit after another.
+// Runs the producer. The producer is one thread, which loads the stages of one work unit after another.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring) {
@@ -10776,19 +10793,20 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
             ring.next();
         }
     }
-    if (Plan::pair > 1) // a CTA must not exit while the other CTA may still arrive at its barriers
+    if (Plan::pair > 1) // a CTA must not exit while the other CTA of the cluster may still arrive at its mbarriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
-// adds the sums of a wgmma, after kbki_wg_wait has waited for it
+// Adds the results of a wgmma to d. The caller must first wait for this wgmma by kbki_wg_wait.
 template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) {
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
 /*  Computes a consumer's share of a work unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits
-    than f32 has. The sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI
-    2024, "DeepSeek-V3", section 3.3.2). If the registers can hold two sets of sums, one set is added while the
-    other is computed. Otherwise the additions overlap with the products of the other warpgroup only. */
+    than f32 has. The sums of each stage (128 values of k) are therefore promoted: FADDs add them to d
+    (DeepSeek-AI 2024, "DeepSeek-V3", section 3.3.2). If the registers can hold two sets of sums, the sums of
+    one stage are added while the sums of the next stage are computed. If the registers hold one set of sums,
+    the additions overlap only with the products of the other warpgroup. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -10797,7 +10815,9 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || depth % 2) { // one stage at a time: all stages, or the first of an odd number
+    // The following loop processes one stage at a time. With several blocks, it processes all stages; else it
+    // processes the first stage of an odd number of stages.
+    if (Plan::blocks > 1 || depth % 2) {
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -10830,7 +10850,8 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// Executes the epilogue of a work unit.
+// Executes the epilogue of a work unit. The sums of an early split-K slice are stored in the workspace. The sums
+// of a complete tile are stored in C; if the tile is split, the sums of its earlier slices are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
                                             char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
@@ -10850,15 +10871,16 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         else
             kbki_wg_finish<T, Plan::tile_n, Turned>(io, at.i0 + block * 64, at.j0, d[block], at.layer);
 }
-/*  Runs a consumer warpgroup, which multiplies the stages of the pipeline. After it issues the products of a
-    stage, it waits for those of the previous stage and releases the slot of the previous stage. Ping-pong
-    schedule: each of two consumers takes every other work unit. It starts a unit when the other consumer has
-    issued the last products of its unit; the named barriers 3 and 4 signal that. This order is necessary: an
-    mbarrier distinguishes only odd and even phases, so a consumer must never be two phases late. */
+/*  Runs a consumer warpgroup, which multiplies the stages of the pipeline. After the consumer issues the
+    products of a stage, it waits for the products of the previous stage and releases the slot of the previous
+    stage. In the ping-pong schedule, each of two consumers takes every other work unit. A consumer starts a
+    work unit when the other consumer has issued the last products of the preceding unit. The named barriers 3
+    and 4 signal this event. The consumers must keep this order, because an mbarrier distinguishes only odd and
+    even phases. A consumer must therefore never be two phases late. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
-    // Fed: threads load operand A into registers
+    // Fed: whether threads load operand A from shared memory into registers
     constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
@@ -10895,13 +10917,13 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
         }
         kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
     }
-    // the CTA must not exit before the stores have read its shared memory
+    // a CTA must not exit before its TMA stores have read shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The production kernel, with warp specialization. The first warpgroup loads by TMA, the other warpgroups multiply
-// (kbki_wg_consume).
+// The production kernel, with warp specialization. The first warpgroup loads by TMA, and the other warpgroups
+// multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
@@ -10913,7 +10935,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     kbki_wg_walk<Plan, T> walk(io);
-    // the shuffle tells the compiler that the value is uniform in a warp
+    // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
@@ -10923,7 +10945,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0) // the producer arrives without waiting
+    else if (group < 0) // the producer warpgroup arrives at the barrier without waiting for the consumers
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -10944,7 +10966,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// Launches a persistent kernel: no more CTAs than can be resident at the same time; each loops over work units.
+// Launches a persistent kernel: the grid has no more CTAs than can be resident at the same time, and each CTA
+// loops over work units.
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
@@ -10966,12 +10989,14 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     int64_t clusters = io.whole ? io.whole : units * io.slices;
     if (clusters > slots) clusters = slots;
     cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
-    // no cluster attribute for a single CTA, because that is slower: 6.4 us instead of 5.2 us for M = N = K = 1024
+    // A cluster of one CTA is launched without the cluster attribute. With the attribute, a launch takes longer:
+    // 6.4 us instead of 5.2 us for M = N = K = 1024.
     cfg.numAttrs = Plan::pair > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// Makes the tensor maps of `batch` products. Returns NULL, or why TMA cannot load the operands.
+// Makes the tensor maps for `batch` products. Returns NULL on success, otherwise the reason why TMA cannot load
+// the operands.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
@@ -10987,8 +11012,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Checks the arguments, makes the tensor maps, and launches `batch` products. split: uses split-K for the last
-// wave.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split: whether the tiles of the last
+// wave may be split along K.
 template <class T, class Plan>
 const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
     kbki_wg_maps maps = {};
@@ -11026,15 +11051,17 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Multiplies up to 16 rows by a K-major matrix. Nearly all of the time is needed to read this matrix once.
-    Both operands are loaded from memory directly into the registers of mma.sync, 16 bytes per thread. This
-    permutes k: the values that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A
-    and B have the same permutation, so the sums do not change. Each of eight warps computes a part of K, and
-    their sums are added in a fixed order. */
-template <class T, int Tiles> // Tiles: tiles of 8 columns per warp
+/*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
+    operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. These
+    loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in
+    memory. A and B have the same permutation, so the sums do not change. Each of eight warps multiplies a part
+    of K, and the sums of the warps are added in a fixed order. */
+template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads 64 of K (or `left`, if fewer) from this thread's position on. ia, ib: offsets of its rows of A and B.
+    // Loads this thread's part of 64 values of k. If Whole is false, only `left` values of k remain from the
+    // thread's position on, and elements beyond them are 0. ia, ib: offsets in A and in B, in elements, of the
+    // thread's rows at this position.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11068,7 +11095,8 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// A CTA has two groups of eight warps. Each group computes its own columns, and each of its warps a part of K.
+// A CTA has two groups of eight warps. The two groups compute different columns of C. Each warp of a group
+// multiplies a part of K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11077,7 +11105,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
     unsigned ia[2], ib[Tiles];
     float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is loaded while the other is multiplied
+    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is loaded while the other step is multiplied
     auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
         if (k + 64 <= depth)
             of.template load<true>(io.a, io.b, ia, ib, 0);
@@ -11114,11 +11142,12 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Kernel for larger matrices: TMA keeps more loads in flight. There are Ctas persistent CTAs per SM, each with
-    one producer warp, which loop over blocks of 64 columns. The first operand of wgmma must have 64 rows. The
-    large matrix is therefore the first operand, and the result is C'. A stage holds Wide times 64 of k. If Wide
-    is more than 1, a TMA copy loads 8 columns for all k of the stage, so that neighbouring addresses are
-    requested together. */
+/*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, this kernel keeps more
+    loads in flight than kbki_mm_thin_k. There are Ctas persistent CTAs per SM, each with one producer warp. A
+    CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix B is
+    therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64 values
+    of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
+    neighbouring addresses are requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
@@ -11187,7 +11216,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
     }
 }
 #endif
-// Warp 4 is the TMA producer; warps 0 to 3 are a consumer warpgroup.
+// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup.
 template <class T, class Plan>
 __global__ void __launch_bounds__(160, Plan::ctas)
     kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11205,8 +11234,8 @@ __global__ void __launch_bounds__(160, Plan::ctas)
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
-// Makes a tensor map of K-major rows. If a TMA copy loads more than 64 of k, blocks of 64 are the third dimension
-// of the map. K is then a multiple of 64.
+// Makes a tensor map of a K-major matrix. If a TMA copy loads more than 64 values of k, blocks of 64 values are
+// the third dimension of the map, and K must be a multiple of 64.
 template <class Plan, class T>
 const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
     if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
@@ -11230,7 +11259,8 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
-    bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
+    // whether a CTA computes 32 instead of 64 columns, so that every SM has work
+    bool narrow = a->s.cols < 48 * sms;
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
         return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
                                                          : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
@@ -11260,7 +11290,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  for 18)
     bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
-// The configurations: bytes per element, parameters of kbki_wg_plan, clock cycles of a stage that loads do not limit.
+// Table of the configurations of the production kernel. Its columns are: name; bytes per element; the parameters
+// of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
     way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
@@ -11284,42 +11315,44 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split
-    double clocks;  // predicted time
+    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split along K
+    double clocks;  // predicted time in clock cycles; in a tuned choice, the measured time in nanoseconds
 } kbki_wg_choice;
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, then p for the ping-pong
-// schedule.
+// Writes the name of a configuration, for example 128x192x1p: rows x columns of a tile x CTAs of a cluster, then p
+// if the schedule is ping-pong. Returns `name`.
 KBK_FN const char* kbki_wg_name(int way, char* name) {
     const kbki_wg_way w = kbki_wg_way_of(way);
     return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
 }
-// returns the number of tiles, or of pairs of tiles
+// Returns the number of work units of a batch: tiles, or pairs of tiles if a cluster has two CTAs.
 KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
     return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
            batch;
 }
-KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; } // of K
-// Returns whether rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector. TMA
-// loads such rows at a lower rate.
+// Returns the number of pipeline stages that cover K.
+KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; }
+// Returns whether the rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector.
+// TMA loads such unaligned rows at a lower rate.
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-/*  Predicts the time of a product, in clock cycles of an SM; infinite if the configuration cannot compute it.
-    An SM computes one tile per wave. A tile takes the time of its stages of K, 900 cycles for the first loads,
-    and 3600 cycles per 32768 results for the epilogue. The ping-pong schedule hides 23 % of the first loads and
-    of the epilogue. L2 gives an SM 73 bytes per cycle, or 27 if rows are not aligned to 32 bytes. Split-K
-    shortens the last wave; it takes 3700 cycles, and 0.024 cycles per byte of the sums of a tile. Memory gives
-    1500 bytes per cycle. Of compute time and memory time, 19 % of the shorter one does not overlap with the
-    longer one. A launch takes 4700 cycles, the start of clusters 1350. All constants were fitted to times of
-    bf16 on an H100 at 1.98 GHz. */
+/*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
+    compute the product. The model assumes that an SM computes one tile per wave. A tile takes the time of its
+    pipeline stages, 900 cycles for the first loads, and 3600 cycles per 32768 results for the epilogue. The
+    ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM loads 73 bytes per
+    cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the last wave, but adds
+    3700 cycles, and 0.024 cycles per byte of the sums of all slices of a tile. DRAM moves 1500 bytes per cycle
+    for all SMs together. Computing and DRAM traffic overlap, except for 19 % of the shorter one of their two
+    times. A launch takes 4700 cycles; clusters add 1350 cycles. All constants were fitted to measured times of
+    bf16 products on an H100 at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11337,8 +11370,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
     return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
 }
-// Writes the n choices with the shortest predicted times, in ascending order. Returns the number of choices
-// written.
+// Writes to `best` the n choices with the shortest predicted times, in ascending order of time. Returns the number
+// of choices written, which is less than n if fewer configurations can compute the product.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
     for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
@@ -11351,8 +11384,8 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Returns the bytes of workspace for split-K with any configuration, so that the workspace suffices for every
-// tuned choice.
+// Returns the bytes of workspace that split-K needs with the most demanding configuration. This workspace suffices
+// for every tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
     for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
@@ -11363,8 +11396,9 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     }
     return most;
 }
-// tf32: kbki_tf32_copy returns the bytes of the transposed copies of an operand, for all products of a batch; 0 if
-// it is not copied. kbki_scratch_tf32 returns the bytes of the complete workspace.
+// kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that rung tf32 needs for
+// all products of a batch; 0 if the operand is not copied. kbki_scratch_tf32 returns the bytes of the complete
+// workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11377,11 +11411,12 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1) + kbki_select_pieces(&f32, 4, batch);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
-/*  Tuned choices. kbk_tune (>>registry) appends a line per shape to a text file, as
+/*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
-    Its fields are: version; bytes per element; layout, M, N, K, batch; configuration (rows x columns x CTAs that share
-    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. If several lines have the same
-    shape and GPU, the last one is used. */
+    The fields of such a line are: version of the format; bytes per element; layout; M; N; K; batch; configuration
+    (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave are split
+    along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU, the last
+    line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
     kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
@@ -11390,7 +11425,7 @@ typedef struct kbki_tuned {
     kbki_wg_choice by;
 } kbki_tuned;
 typedef struct kbki_tuned_list {
-    kbki_tuned* of; // array allocated by realloc
+    kbki_tuned* of; // entries, in an array allocated by realloc
     int64_t count;
 } kbki_tuned_list;
 KBK_FN const char* kbki_layout_name(int layout) {
@@ -11417,10 +11452,12 @@ KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned
     }
     return NULL;
 }
-// Adds an entry, or replaces the entry of the same shape and GPU. Returns NULL, or why the entry was not added.
+// Adds an entry to the list, or replaces the entry with the same shape, element size and GPU. Returns NULL on
+// success, otherwise the reason why the entry was not added.
 KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     kbki_tuned* at = kbki_tuned_find(list, t);
-    if (!at && (list->count & (list->count - 1)) == 0) { // the array is full when count is a power of two, or 0
+    // the array is full when its number of entries is 0 or a power of two
+    if (!at && (list->count & (list->count - 1)) == 0) {
         kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
         if (!more) return "out of memory for tuned choices";
         list->of = more;
@@ -11428,7 +11465,8 @@ KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     *(at ? at : &list->of[list->count++]) = *t;
     return NULL;
 }
-// Parses a line of the file. Returns NULL, or why the line cannot be used.
+// Parses a line of a file of tuned choices. Returns NULL on success, otherwise the reason why the line cannot be
+// used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
     char in[4], tile[24], known[24];
@@ -11454,11 +11492,12 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
                ? NULL
                : "the configuration cannot compute this shape";
 }
-/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first
-    skipped line cannot be used. */
+// Adds the entries of a file of tuned choices to the list. Returns NULL if the file could be read and no line was
+// skipped. Otherwise writes to `note`, and returns, the reason why the file cannot be read or why the first
+// skipped line is unusable.
 KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char* note, size_t size) {
     char line[512];
-    int number = 0, skipped = 0, part = 0; // part: the last fgets() did not reach the end of a line
+    int number = 0, skipped = 0, part = 0; // part: whether the last fgets() stopped before the end of a line
     FILE* f = fopen(path, "r");
     if (!f) return snprintf(note, size, "%s: the file of tuned choices cannot be read", path), note;
     while (fgets(line, sizeof line, f)) {
@@ -11475,9 +11514,9 @@ KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char
     fclose(f);
     return skipped ? note : NULL;
 }
-/*  Appends a line in one write, so that several processes may append to one file. If the file ends with an
-    incomplete line of another process, that line is terminated first. Returns NULL, or why the line was not
-    written. */
+// Appends one tuned choice to a file. The line is written by a single write, so that several processes may append
+// to the same file. If the file ends with an incomplete line, a newline is written first. Returns NULL on success,
+// otherwise the reason why the line was not written.
 KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const char* gpu) {
     char name[24], line[512];
     FILE* f = fopen(path, "r");
@@ -11506,15 +11545,15 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
     KBKI_WG_TABLE(KBKI_WG_CASE)
     return "unknown configuration";
 }
-// Rewrites a product as C' = B' A' (X': transpose of X).
+// Rewrites the product C = A B as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
     to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-// Returns the tuned choices of this process. The first call reads the file that the environment variable KBK_TUNED
-// names.
+// Returns the list of tuned choices of configurations of this process. The first call reads the file that the
+// environment variable KBK_TUNED names.
 KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     static kbki_tuned_list all;
     static const bool loaded = [] {
@@ -11525,18 +11564,21 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     }();
     return (void)loaded, &all;
 }
-/*  Reads a file of tuned choices. Returns NULL, or `note`: why the file cannot be read, or why its first
-    skipped line cannot be used. */
+// Adds the entries of a file of tuned choices to the choices of this process. Returns NULL if the file could be
+// read and no line was skipped. Otherwise writes to `note`, and returns, the reason why the file cannot be read or
+// why the first skipped line is unusable.
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// While kbk_tune launches: points to the choice that the launch must use, and receives the shape of the launch. If
-// its way is -1, the launch chooses as usual. Otherwise NULL.
+// Returns the address of a variable of this thread, which is NULL unless kbk_tune is launching a kernel. During
+// such a launch, the variable points to the choice of configuration that the launch must use, and the launch
+// stores its shape there. If `way` of this choice is -1, the launch chooses a configuration as usual.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
 }
-// Returns the choice for this GPU.
+// Returns the configuration for a launch of this shape on the current GPU: the one that kbk_tune is measuring,
+// else a tuned choice, else the one with the shortest predicted time.
 KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) {
     int gpu = 0;
     kbki_once(NULL, KBKI_ATTRIBUTE, 1, 0, 0, &gpu, [](int* to) {
@@ -11555,17 +11597,17 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     kbki_wg_choose(s, elem, batch, kbki_sms(), &key.by, 1);
     return key.by;
 }
-// Launches the configuration that is chosen for this GPU. The workspace must suffice for every configuration,
-// because the choice may differ between processes.
+// Launches the configuration that is chosen for the current GPU. The workspace must suffice for every
+// configuration, because the choice may differ between processes.
 template <class T>
 const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
     size_t room = kbki_select_pieces(&a->s, (int)sizeof(T), batch);
     const char* why = room ? kbki_check_workspace(a, KBK_TICKETS + room) : NULL;
     return why ? why : kbki_wg_select(a, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
-/*  Launches a batch of products of 16-bit types. Operands whose row length is no multiple of 16 bytes are
-    copied first. If rows have such a length but the base address is not aligned to 16 bytes, TMA cannot load
-    the operand, and rung 17 (mma) runs. */
+// Launches a batch of products of 16-bit types. An operand whose row length is not a multiple of 16 bytes is
+// copied to padded rows first. If the row length is a multiple of 16 bytes, but the base address is not, TMA
+// cannot load the operand, and rung 17 (mma) computes the product.
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -11584,7 +11626,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // used only for operands at unaligned addresses, but always checked
+            // The workspace is used only for operands at unaligned addresses, but its size is always checked.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11602,14 +11644,16 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  The first operand of a tf32 product if it is not K-major. It lies in panels of 32 elements by 32 of k, which
-    wgmma cannot read, so threads load it into registers. Lanes with an odd index load their two k in reverse
-    order, which avoids bank conflicts. */
+/*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand has
+    panels of 32 elements for 32 values of k. wgmma cannot read these panels, so threads load the first operand
+    into registers. Each lane loads two values of k at a time. Lanes with an odd index load the two values in
+    reverse order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
-    const char* first; // element of this lane for the k that the lane loads first
-    // byte offsets from `first`: to the other k of the lane, and to the element after the next eight
+    const char* first; // address of the element that this lane loads first
+    // second: byte offset from `first` to the lane's element of its second value of k; down: byte offset from
+    // `first` to the lane's element eight rows further
     int second, down;
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
@@ -11637,8 +11681,9 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-/*  Transposes an operand for all products of a batch at once. The copies lie side by side: a row of the result
-    holds one row of each product, and rows of consecutive products are K elements apart. */
+// Transposes operand A (b = 0) or B (b = 1) of all products of a batch by one launch. The transposed matrices are
+// side by side: a row of the result holds one row of each product's matrix. The rows of consecutive products are K
+// elements apart.
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -11651,9 +11696,9 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
-/*  Rewrites a tf32 product into a form that wgmma supports, and stores it in *rest and *io. A is transposed if
-    it is not K-major. If B is not K-major and TMA can load it, the product becomes C' = B' A', and threads load
-    B' into registers. If TMA cannot load it, B is transposed. */
+// Rewrites a tf32 product into a form that wgmma supports, and stores this form in *rest and *io. If A is not
+// K-major, A is transposed. If B is not K-major and TMA can load B, the product becomes C' = B' A' (X': transpose
+// of X), and threads load B' into registers. If TMA cannot load B, B is transposed.
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
@@ -11686,7 +11731,8 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
   >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// cuBLAS, loaded by dlopen at its first use: linking it would add about 60 ms to the start of every program.
+// cuBLAS is loaded by dlopen at its first use, because linking it would add about 60 ms to the start of every
+// program.
 struct kbki_cublas {
     cublasStatus_t (*create)(cublasHandle_t*);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
@@ -11698,7 +11744,7 @@ struct kbki_cublas {
                               const void*, cudaDataType, int, long long, const void*, cudaDataType, int, long long,
                               const void*, void*, cudaDataType, int, long long, int, cublasComputeType_t,
                               cublasGemmAlgo_t);
-    cublasHandle_t handle[16]; // one per device
+    cublasHandle_t handle[16]; // one handle per device
     bool opened;
 };
 KBK_FN void kbki_cublas_open(kbki_cublas* c) {
@@ -11714,9 +11760,10 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call of cuBLAS
-    then allocates nothing and can be captured into a graph. The stream is set first, because setting it resets
-    the workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
+/*  Sets *h to a cuBLAS handle for the current device, with the caller's stream and workspace. Because the
+    caller provides the workspace, cuBLAS calls allocate nothing and can be captured into a graph. The stream is
+    set first, because setting the stream resets the workspace. The first call on a device creates the handle
+    and cannot be captured. This function is not thread-safe. Returns NULL on success, otherwise an error. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -11752,8 +11799,8 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // cuBLAS is column-major, so every row-major matrix is its transpose: C' = B' A', with the two inputs
-    // exchanged.
+    // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. It computes C' = B' A'
+    // (X': transpose of X), with the two inputs exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -11780,12 +11827,12 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3, in layout
-    KBK_NT only; C in bf16. sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel
-    can compute them
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k
+    A M x K and B N x K in e4m3     C in bf16     layout KBK_NT only
+    sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel can compute them.
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero, whatever the factors
+    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero for all scale factors
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -11800,12 +11847,12 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
                products use all SMs, too
-    99 cublas  cublasLtMatmul without fast accumulation (with it, sums of any length stay in the tensor cores);
-               workspace: 32 MiB
+    99 cublas  cublasLtMatmul without fast accumulation (fast accumulation keeps sums of any length in the tensor
+               cores); workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
     Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
-    of 16, and C and both scale factors aligned to 16 bytes. Otherwise they return an error. */
+    of 16, and C and both scale factors aligned to 16 bytes. If its requirements are not met, a rung returns an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -11840,7 +11887,7 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// Returns NULL, or why TMA cannot load an operand. Other errors are detected by the launch.
+// Returns NULL if TMA can load A and B, otherwise the reason why not. The launch detects all other errors.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -11877,14 +11924,15 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    // one per device; caches the algorithm of the last product, because the choice takes longer than a launch
+    // State of one device. It caches the algorithm of the last product, because choosing an algorithm takes longer
+    // than a launch.
     struct {
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
-        int64_t m, n, k; // product of the cached algorithm; m = 0: none yet
-        // alignment that all addresses have, in bytes, at most 256; the chosen algorithm may depend on it
+        int64_t m, n, k; // shape of the product whose algorithm is cached; m = 0: no algorithm is cached
+        // alignment of A, B and C in bytes, at most 256; the choice of the algorithm may depend on this alignment
         uint32_t start;
     } on[16];
     bool opened, found;
@@ -11912,8 +11960,9 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
-/*  Chooses an algorithm for a shape. cuBLASLt is column-major: C' = B A', so the first operand is transposed. The
-    scale factors are set before the choice, because not every algorithm supports them. */
+// Chooses a cuBLASLt algorithm for the shape and the alignment of a product. cuBLASLt is column-major and computes
+// C' = B A' (X': transpose of X), so the first operand is transposed. The scale factors are set before the
+// algorithm is chosen, because not every algorithm supports them. Returns NULL on success, otherwise an error.
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -11950,8 +11999,9 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
     on->m = m, on->n = n, on->k = k, on->start = start;
     return NULL;
 }
-// Returns a handle of cuBLASLt for the current device, like kbki_cublas_get. Stream and workspace are arguments of
-// each cuBLASLt call.
+// Sets *lib to cuBLASLt, with a handle for the current device, and *device to the number of this device. Unlike
+// cuBLAS, cuBLASLt takes the stream and the workspace as arguments of each call. Returns NULL on success,
+// otherwise an error.
 KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
     static kbki_cublaslt c;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -12003,8 +12053,8 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
-    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul; the
-    matrices of consecutive products are contiguous. backward is the same operation, as for matmul
+    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
+    The matrices of consecutive products are contiguous. The backward pass consists of two such batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
@@ -12025,7 +12075,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// A unit is a row of one product. It needs the complete B of this product.
+// The unit of the oracle is one row of C of one product. Computing a unit needs the complete B of this product.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
@@ -12144,7 +12194,8 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Returns the number of heads per cuBLAS call of the variant cublas, chosen so that their scores take about 1 GiB.
+// Returns the number of heads that the variant cublas processes per cuBLAS call. It is chosen so that the scores
+// of these heads take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12198,13 +12249,13 @@ template <class T> struct kbki_attn {
     const T *q, *k, *v;
     T* o;
     float* lse;
-    int64_t heads, rows; // heads: batch size times heads per batch element
+    int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
-    int causal, vector; // vector: all addresses allow 16-byte accesses
+    int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
 };
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
-// Sets *heads to the number of heads and returns NULL, or returns an error. *heads = 0: there is nothing to
-// compute.
+// Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
+// there is nothing to compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
     if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
@@ -12232,8 +12283,8 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Launches a kernel, at_64 for d = 64 or at_128 for d = 128, with one CTA per `rows` rows of q and with dynamic
-// shared memory.
+// Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
+// bytes_128: bytes of dynamic shared memory per CTA of these two kernels.
 template <class T>
 using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
 template <class T>
@@ -12252,7 +12303,8 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     return kbki_launched();
 }
 
-// Three kernels: the first has one thread per score, the second per row, and the third per element of o.
+// Kernels of rung naive. The first kernel has one thread per score, the second kernel has one thread per row of
+// scores, and the third kernel has one thread per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
                                           float scale, int causal) {
@@ -12302,17 +12354,18 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Copies rows of Dim elements to shared memory, element by element, as f32. Only `left` rows exist; the others are
-// set to zero.
+// Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only `left` of these rows exist
+// in memory; the other rows are set to zero.
 template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  One warp computes one row of q. For each tile of 32 keys, a lane computes one score and then accumulates
-    every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier
-    sums are rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
+/*  Kernel of rung online. One warp processes one row of q. For each tile of 32 keys, a lane computes one score
+    and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running
+    maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank conflicts when
+    the lanes of a warp read a column. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(256, 4)
     kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12320,7 +12373,7 @@ __global__ void __launch_bounds__(256, 4)
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
-    // end: first key that no row of the CTA sees; last: last key that this row sees
+    // end: first key that no row of the CTA sees; last: last key that this warp's row sees
     int end = causal && row0 + 8 < n ? row0 + 8 : n, last = causal && row < n ? row : n - 1;
     // index of the first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
@@ -12328,20 +12381,21 @@ __global__ void __launch_bounds__(256, 4)
     kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tile of k and v
         kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
         kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
-        // rounded before the subtraction, so that the score equal to the maximum gives exactly 0
+        // The score is rounded before the maximum is subtracted, so that the largest score gives a difference of
+        // exactly 0.
         x = key + lane <= last ? __fmul_rn(x, scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
         sum = sum * factor + kbki_warp_all<kbki_sum<float>>(p), top = now;
 #pragma unroll
         for (int c = 0; c < Dim / 32; c++) o[c] *= factor;
-        // stops at the mask: a masked v may be NaN, and 0 * NaN is NaN
+        // The loop stops before the first masked key, because a masked v may be NaN, and 0 * NaN is NaN.
         for (int j = 0; j < 32 && key + j <= last; j++) {
             float weight = __shfl_sync(~0u, p, j);
 #pragma unroll
@@ -12359,13 +12413,14 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
                                st);
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
+// ---- The plain rungs without tensor cores end here. The kernels that follow are longer, because they are
+// optimised.
 
-/*  Rung flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
-    probabilities. Thread (y, x) of 16 x 16 computes rows 4 y to 4 y + 3 of both products: columns x, x + 16,
-    ... of the scores, and columns 4 x to 4 x + 3 of every 64 columns of the output. Rows are padded by 4
-    floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share
-    the same rows, so reductions over a row use shuffles. */
+/*  Rung flash. Shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the probabilities.
+    Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of both products. Of the scores, it computes
+    columns x, x + 16, x + 32 and x + 48. Of every 64 columns of the output, it computes columns 4 x to 4 x + 3.
+    Rows in shared memory are padded by 4 floats, so that 16-byte accesses to neighbouring rows have no bank
+    conflicts. Sixteen lanes of a warp share the same four rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12384,9 +12439,10 @@ __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], cons
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  One step of the online softmax, in which the running maximum rises from `before` to `top`. Exponents are
-    relative to the base b. Earlier sums are multiplied by `factor`. If the base is coarse (see kbki_base),
-    `top` is first subtracted from the scores, which is exact. */
+/*  Base of the exponents for one step of the online softmax, in which the running maximum rises from `before`
+    to `top`. The caller multiplies earlier sums by `factor` and computes exponents relative to b. If the
+    rounding error of the base is large (`coarse`, see kbki_coarse), the caller first subtracts `top` from the
+    scores, which is exact, and b is 0. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12397,8 +12453,8 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// Executes the online softmax for one row: replaces scores by probabilities relative to the running maximum.
-// Returns the factor by which earlier sums must be multiplied.
+// Executes the online softmax for four scores per thread of one row: replaces the scores by exponentials relative
+// to the running maximum. Returns the factor by which earlier sums must be multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -12414,8 +12470,9 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; it is called only if doubt is set. A
-// row of v whose key is masked is skipped: multiplying it by zero is not enough, because it may contain NaN.
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; it is called only if `doubt` is true.
+// For a masked key, the row of v is skipped. Multiplying the row by zero would not be enough, because a masked row
+// of v may contain NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], const float (*v)[Dim + 4], int y, int x,
                                                  bool doubt, const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12438,7 +12495,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// A CTA computes 64 rows of q and loops over all keys, in tiles of 64.
+// Kernel of rung flash. A CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12447,7 +12504,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (causal) tile = tiles - 1 - tile; // rows that see the most keys first, for load balance
+    if (causal) tile = tiles - 1 - tile; // the rows that see the most keys are processed first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][Dim / 16] = {}, log2_scale = scale * KBKI_LOG2E;
@@ -12501,7 +12558,8 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax with one CTA per row. It converts f32 scores to probabilities of type T; those of masked keys are zero.
+// Softmax kernel of the variant cublas, with one CTA per row of scores. It converts f32 scores to probabilities of
+// type T. The probabilities of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -12535,7 +12593,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
-        // cuBLAS is column-major, so every row-major matrix is its transpose: scores' = k q', o' = v' p'.
+        // cuBLAS is column-major and sees the transpose X' of every row-major X: scores' = k q', o' = v' p'.
         cublasStatus_t e = lib->batched(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
                                         io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
                                         CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
@@ -12556,22 +12614,22 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
-    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
+    A CTA processes 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
     cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its last use.
-    Why 32 rows per warp: an operand read from shared memory must serve two mma instructions. Otherwise reading it takes
-    longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
-    Why two CTAs per SM: one computes exponentials while the other multiplies. The exponentials of 16 keys are also
-    interleaved with the mma of the previous 16 keys.
-    Why the output is rarely rescaled: if no row of a warp has a new maximum, the multiplications are skipped. */
+    A warp has 32 rows, so that an operand read from shared memory serves two mma instructions. With 16 rows per warp,
+    reading operands takes longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    An SM runs two CTAs, so that one CTA computes exponentials while the other multiplies. Within a warp, the
+    exponentials of 16 keys are also interleaved with the mma instructions of the previous 16 keys.
+    The output is rarely rescaled: if no row of a warp has a new maximum, the warp skips the multiplications. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Copies rows of Dim elements to shared memory, in units of 16 bytes if they are aligned. Only `left` rows exist;
-// the others are set to zero. Rows are padded by 8 elements: each starts 4 banks after the previous one, so
-// ldmatrix reads eight rows without bank conflicts.
+// Copies Rows rows of Dim elements to shared memory, in units of 16 bytes if `vector` is true. Only `left` of
+// these rows exist in memory; the other rows are set to zero. Rows in shared memory are padded by 8 elements, so
+// each row starts 4 banks after the previous row. ldmatrix therefore reads eight rows without bank conflicts.
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -12599,8 +12657,8 @@ __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], co
         }
     }
 }
-// Computes o += p v. In registers, the accumulators of the scores already have the layout of a first operand, so
-// only their type is converted.
+// Computes o += p v. The accumulators of the scores already have the register layout of a first operand of
+// mma.sync, so only their type is converted.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
                                                        const T (*v)[Dim + 8]) {
@@ -12617,8 +12675,9 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-/*  A warp computes 16 rows of q, for 32 keys at a time. In each block of 16 x 8 scores, lane l holds columns 2
-    (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a row. */
+// Kernel of rung warpmma. A warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
+// lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a
+// row.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12632,7 +12691,7 @@ __global__ void __launch_bounds__(128)
     kbki_attn_plain_stage<Dim>(q, q_in + (head + row0) * Dim, n - row0, vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tile of k and v
         kbki_attn_plain_stage<Dim>(k, k_in + (head + key) * Dim, n - key, vector);
         kbki_attn_plain_stage<Dim>(v, v_in + (head + key) * Dim, n - key, vector);
         __syncthreads();
@@ -12675,9 +12734,10 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
 
-// Copies 16 bytes to shared memory from an address that is not 16-byte aligned, synchronously.
+// Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
+// false, writes zeros.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
     const unsigned short* h = (const unsigned short*)from;
 #pragma unroll 1
@@ -12686,8 +12746,9 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
 }
-/*  Loads a tile: rows of Dim elements in 16-byte chunks. Swizzle: chunk c of row r is stored at c ^ (r & 7), so
-    that ldmatrix reads the same chunk of eight rows without bank conflicts. */
+// Loads a tile of Rows rows of Dim elements to shared memory, in chunks of 16 bytes. Swizzle: chunk c of row r is
+// stored at position c ^ (r & 7) of the row. ldmatrix therefore reads the same chunk of eight rows without bank
+// conflicts.
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
@@ -12702,9 +12763,9 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// Row and swizzled chunk that a lane reads from a 16 x 16 block of a tile by ldmatrix. left is for first operands,
-// and with .trans also for second operands that are stored by rows. right is for second operands that are stored
-// by columns.
+// Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block; left_bit,
+// right_bit: swizzled chunk of 16 bytes. `left` is for a first operand of mma, and, with ldmatrix .trans, also for
+// a second operand that is stored by rows. `right` is for a second operand that is stored by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -12713,10 +12774,10 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements, of which
-    `left` exist. A direct store in the accumulator layout would write 16 bytes to each of eight rows. The
-    results pass through shared memory, so that stores are coalesced. This overwrites the same columns of `rows`
-    in shared memory. */
+/*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
+    `to` have Dim elements, and only `left` rows exist. The results first pass through the same columns of
+    `rows` in shared memory, which are overwritten. The stores are therefore coalesced; a direct store from the
+    accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -12741,9 +12802,9 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-/*  Computes a b' in 16 x 8 blocks s[m][n]; a and b are stored as rows of Dim elements. Operands are loaded
-    Ahead steps before the mma that uses them, because one or two other warps per scheduler are too few to hide
-    the latency. */
+// Computes a b' in 16 x 8 blocks s[m][n]. a and b are in shared memory, as rows of Dim elements. Operands are
+// loaded Ahead steps before the mma that uses them. The one or two other warps per scheduler are too few to hide
+// the latency of these loads.
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12772,8 +12833,8 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
         }
     }
 }
-// Computes c[m] += a[m] b. b has 16 * Deep rows of Dim elements, of which 8 * Across columns from chunk `first` on
-// are used.
+// Computes c[m] += a[m] b. In shared memory, b has 16 * Deep rows of Dim elements. The product uses 8 * Across
+// columns of b, from 16-byte chunk `first` on.
 template <class T, int Dim, int Down, int Deep, int Across>
 __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
                                                   uint32_t b, int first, kbki_attn_lane at) {
@@ -12794,16 +12855,16 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-// Sets scores of masked keys to -inf. low, high: last key that the first, and the second, row of the thread sees.
-// key: first key of the tile.
+// Sets the scores of masked keys to -inf. low, high: last key that the thread's first row sees, and last key that
+// its second row sees. key: first key of the tile.
 template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int key, int low, int high) {
     const int column = key + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < Keys / 2; i++)
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
-// Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
-// whether any row of the warp has a new maximum. Earlier sums must then be multiplied by factor.
+// Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the exponents.
+// Returns whether any row of the warp has a new maximum. If so, the caller must multiply earlier sums by `factor`.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -12823,8 +12884,8 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Converts two neighbouring 8-column blocks of scores to probabilities, adds them to l, and packs them as a first
-// operand.
+// Converts two neighbouring 8-column blocks of scores to probabilities, adds the probabilities to l, and packs
+// them into p as a first operand of mma.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -12837,8 +12898,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums, and stores o and lse of the rows of a warp, of which `left` exist. rows: shared
-// memory for 32 rows, used by this warp only.
+// Epilogue: divides o by the sums l, and stores o and lse of a warp's 32 rows. Only `left` of these rows exist.
+// rows: shared memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -12859,8 +12920,9 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
     kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
 }
 
-/*  Processes 64 keys for the 32 rows of a warp. Edge: some keys may be masked. The exponentials of 16 keys and the
-    mma of the previous 16 are in one unrolled block, so that the compiler can interleave them. */
+// Processes 64 keys for the 32 rows of a warp. Edge: whether some of the keys may be masked. The exponentials of
+// 16 keys and the mma instructions of the previous 16 keys are in one unrolled block, so that the compiler can
+// interleave them.
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
@@ -12888,9 +12950,10 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
         kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
-// Number of keys per buffer. With it, two CTAs fit into the shared memory of an SM.
+// Number of keys per buffer of K or V, chosen so that two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// A CTA computes 128 rows of q in four warps of 32 rows each. K and V are double-buffered by cp.async.
+// Kernel of rung flashmma. A CTA processes 128 rows of q in four warps of 32 rows each. K and V are
+// double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12904,7 +12967,7 @@ __global__ void __launch_bounds__(128, 2)
     const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
-    // rows that see the most keys first, for load balance
+    // The rows that see the most keys are processed first, for load balance.
     if (causal) tile = tiles - 1 - tile;
     // row0: first row of the CTA; mine: first row of the warp
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
@@ -12924,7 +12987,7 @@ __global__ void __launch_bounds__(128, 2)
     for (int key = 0; key < end; key += Keys) {
         const uint32_t now = stage, rows = q + warp * 64 * Dim;
         const int next = key + Keys;
-        stage = ring + ring + 2 * TileBytes - stage; // the other buffer
+        stage = ring + ring + 2 * TileBytes - stage; // address of the other buffer
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
@@ -12941,7 +13004,7 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // index of the first row of the warp
+    const int64_t line = head * n + mine; // index of the warp's first row, over all heads
     kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
                           vector);
 }
@@ -12961,25 +13024,25 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring; two consumer
-               warpgroups of 64 rows compute scores, exponentials and products one after the other
+    7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring of slots. Two
+               consumer warpgroups of 64 rows compute scores, exponentials and products one after the other
                <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
                as the first operand of the second product
-    8 flashrs  the kernel of rung 7 with three consumer warpgroups, of 160 registers per thread
+    8 flashrs  the kernel of rung 7 with three consumer warpgroups of 160 registers per thread
                <- while one consumer computes exponentials and another waits for its products, the third keeps the
                tensor cores busy. A tile serves 192 rows instead of 128
-    9 pingpong two consumers; each issues the scores of a tile before the product of the previous tile with V, and the
+    9 pingpong each of two consumers issues the scores of a tile before the product of the previous tile with V. The
                consumers issue products alternately (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
                <- the tensor cores have products to execute while a warpgroup computes exponentials
-    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling). If causal, rows that see the
-               most keys come first. Two to four consumers, chosen by shape. In >>attention_wgmma
+    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling). With a causal mask, the
+               rows that see the most keys come first. Two to four consumers, chosen by shape. In >>attention_wgmma
                <- the next operands are loaded while results are stored. No CTA starts a long item when the others
                are about to finish. Work items that would not fill the last wave are cut into smaller ones
     bound by   arithmetic, and special functions. One exponential per score, at 16 per clock and SM, takes half the
                time of the products at d = 128, and as long as the products at d = 64
 
-    TMA sets keys beyond the last to zero; their scores are masked like those of causally masked keys. q, k and v must
-    be aligned to 16 bytes, because TMA requires that; o and lse may have any alignment. */
+    Keys beyond the last one are read as zeros (TMA), and their scores are masked like scores of causally masked keys.
+    TMA requires q, k and v to be aligned to 16 bytes; o and lse may have any alignment. */
 #define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
@@ -12988,20 +13051,21 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
-// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls this function.
+// Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
+// Only one thread calls this function.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
                                               int head) {
     for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
-// Sets scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
+// Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
     const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
     kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
 }
-// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds them to
-// the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which earlier sums must
-// be multiplied.
+// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds the
+// exponentials to the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which
+// earlier sums must be multiplied.
 template <int Keys>
 __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
                                                      float scale) {
@@ -13026,14 +13090,15 @@ __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], fl
 #pragma unroll
     for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
 }
-// Multiplies o by the factors, if any row of the warp has a new maximum. Most calls find none.
+// Multiplies the sums o by `factor` if any row of the warp has a new maximum. In most calls, no row has a new
+// maximum.
 template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
     if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
 }
-// Stores lse of 64 finished rows from `row` on, and computes the factors by which o must be multiplied. n: rows of
-// the head.
+// Stores lse of a warpgroup's 64 finished rows, from `row` on. Computes the factors inv, by which the sums o must
+// be multiplied. n: number of rows of the head.
 __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
                                               float scale, float (&inv)[2]) {
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -13046,7 +13111,7 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Stores o of 64 finished rows, multiplied by the factors inv.
+// Multiplies the sums o of 64 finished rows by the factors inv and stores the results.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
     kbki_mm<T> out = {};
@@ -13057,9 +13122,9 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-/*  Rungs flashws and, with three consumers, flashrs. The last warpgroup is the producer. One of its threads
-    loads q, then fills a ring of slots, each with 128 rows of K and of V. Each consumer warpgroup computes 64
-    rows of q. */
+// Kernel of rung flashws and, with three consumer warpgroups, of rung flashrs. The last warpgroup is the producer.
+// One thread of the producer loads q, then fills a ring of slots; each slot has 128 rows of K and of V. Each
+// consumer warpgroup processes 64 rows of q.
 template <class T, int Dim, int Groups>
 __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -13071,7 +13136,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: rows that see the most keys first, for load balance
+    // with a causal mask, the rows that see the most keys are processed first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -13108,7 +13173,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K are 16384 bytes apart
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -13149,8 +13214,9 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-/*  Rung pingpong. A consumer issues the scores of a tile and the product of the previous tile with V together,
-    so that the tensor cores are busy during the exponentials. The two consumers issue products alternately. */
+// Kernel of rung pingpong. A consumer issues two products together: the scores of a tile, and the product of the
+// previous tile with V. The tensor cores are therefore busy during the exponentials. The two consumers issue
+// products alternately.
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_fwd_pingpong_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -13162,7 +13228,7 @@ __global__ void __launch_bounds__(384, 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: rows that see the most keys first, for load balance
+    // with a causal mask, the rows that see the most keys are processed first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -13199,7 +13265,7 @@ __global__ void __launch_bounds__(384, 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K are 16384 bytes apart
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -13253,8 +13319,8 @@ __global__ void __launch_bounds__(384, 1)
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-// Makes tensor maps for tiles of 64 rows of q and of `keys` rows of k and v. Returns NULL, or why TMA cannot load
-// them.
+// Makes tensor maps for tiles of 64 rows of q and for tiles of `keys` rows of k and v. Returns NULL on success,
+// otherwise the reason why TMA cannot load q, k or v.
 template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
