@@ -13331,7 +13331,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
                   : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
-// Launches a rung with `groups` consumer warpgroups and `slots` slots of K and V.
+// Launches the kernel of a rung with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
 template <class T, class Kernel>
 const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
     kbki_attn<T> io;
@@ -13339,7 +13339,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     const int64_t d = a->s.cols, ctas = io.heads * kbki_ceil(io.rows, 64 * groups);
-    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // 1024: for alignment
+    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // 1024 bytes are for alignment
     Kernel* kernel = d == 64 ? at_64 : at_128;
     if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -13368,43 +13368,48 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: keys per tile. Stages: stages of the
-    K pipeline and of the V pipeline. ItemPs and KeyPs: picoseconds per work item and per key of an item,
-    measured on an H200. shares: probabilities go through shared memory, because registers hold the next scores.
-    turns: consumers issue products alternately (ping-pong schedule). With two consumers, that schedule took 1
-    to 2 % longer. */
+/*  Configuration of the kernel of rung flashpp. Groups: number of consumer warpgroups; each processes 64 rows
+    of q. Keys: keys per tile. Stages: number of stages of the K pipeline, and of the V pipeline. ItemPs:
+    picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an H200). shares:
+    whether probabilities pass through shared memory, because the registers hold the next scores. turns: whether
+    consumers issue products alternately (ping-pong schedule). Two consumers do not use the ping-pong schedule,
+    because it took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
-    // bytes of q per warpgroup; bytes of a tile of K or V
+    // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
     static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2;
-    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // bytes of p per warpgroup
+    // bytes of probabilities per warpgroup
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
-    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024: for alignment
-    // registers per thread: of consumers; of the producer
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024 bytes are for alignment
+    // keep: registers per consumer thread; spare: registers per producer thread
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
-/*  Division of the rows of q into work items. A CTA processes one item at a time. Heads with an index below
-    `cut` have big items, with rows for all warpgroups, followed by small items. Heads from `cut` on have small
-    items only. The heads below `cut` form sections of `span` heads. Within a section, items are ordered by row,
-    then by head, so that the section's K and V stay in L2. */
+/*  Division of the rows of q into work items. A CTA processes one work item at a time. A big item has rows for
+    all consumer warpgroups. Heads with an index below `cut` have big items, followed by small items. All other
+    heads have small items only. The heads below `cut` form sections of `span` heads. Within a section, work
+    items are ordered by row, then by head, so that K and V of the section stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // number of items per head; number of big items per head
-    // small: rows per small item; smalls: number of small items per head, for heads from `cut` on
+    int tiles, bigs;        // of a head below `cut`: number of work items; number of big items
+    // small: rows of q per small item; smalls: number of small items of each head from `cut` on
     int small, smalls;
-    int cut, span, section; // cut: index of a head; span: heads per section; section: items per section
-    int whole, items;       // number of items of the heads below cut; number of all items
-    unsigned* asked;        // counter of the dynamic scheduler: number of requests for an item so far
+    // cut: index of the first head without big items; span: heads per section; section: work items per section
+    int cut, span, section;
+    // whole: number of work items of the heads below `cut`; items: number of all work items
+    int whole, items;
+    unsigned* asked;        // counter of the dynamic scheduler: number of requests for a work item so far
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    // row, end: first row, row after the last; tiles: number of tiles of keys that any of the rows sees
+    // row: first row of q; end: row after the last row; tiles: number of tiles of keys that at least one of these
+    // rows sees
     int head, row, end, tiles;
 };
 template <class Plan, class T>
@@ -13415,7 +13420,8 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
         int section = index / work.section, in = index - section * work.section;
         int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
         head = section * work.span + in - tile * wide;
-        if (work.io.causal) tile = work.tiles - 1 - tile; // rows that see the most keys first, for load balance
+        // the rows that see the most keys are processed first, for load balance
+        if (work.io.causal) tile = work.tiles - 1 - tile;
         row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
         if (tile < work.bigs) rows = Plan::rows;
     } else {
@@ -13425,12 +13431,14 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     const int end = min(n, row + rows), seen = work.io.causal ? end : n;
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// Task of a warpgroup. head, row: its head and first row. tiles: number of tiles of keys in the work item; 0 if no
-// items are left. seen: number of these tiles that the rows of the warpgroup see; 0 if it has no rows.
+// Task of a consumer warpgroup. head, row: head and first row of q of the warpgroup. tiles: number of tiles of
+// keys in the work item; 0 if no work items are left. seen: number of tiles of keys that the rows of the warpgroup
+// see; 0 if the warpgroup has no rows.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. The mbarriers of q also signal that task is full or empty.
+// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup also signal that its task
+// is full or empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13440,7 +13448,7 @@ template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
     uint32_t base; // shared memory address of q; K, V and probabilities follow
     int slot;
-    unsigned parities; // mbarrier parities. Bit 0: of K and V; bit 1: of q
+    unsigned parities; // mbarrier parities; bit 0: parity for K and V; bit 1: parity for q
     __device__ __forceinline__ unsigned parity() const { return parities & 1; }
     __device__ __forceinline__ unsigned q_parity() const { return parities >> 1; }
     __device__ __forceinline__ char* at(int byte) const { return (char*)__cvta_shared_to_generic(base + byte); }
@@ -13453,7 +13461,7 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// Waits until a slot is empty, then loads a tile into it, panel by panel.
+// Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
                                              const kbki_map* map, int tile, int head) {
@@ -13461,11 +13469,12 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     kbki_bar_expect(full, Plan::tile_bytes);
     kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
 }
-/*  Runs the producer, which is one thread: it fills the pipelines for one work item after another. It loads the
-    first keys of an item before q, because the buffer of q becomes free later. Dynamic scheduling: the first
-    item of a CTA has the index of the CTA, and an atomic counter gives the index of each further item. The
-    total number of requests equals the number of items, because the last request of each CTA finds no item. The
-    last request resets the counter to 0. */
+/*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
+    For each work item, it loads the first keys before q, because the buffer of q becomes free later. Dynamic
+    scheduling: the index of a CTA's first work item is the index of the CTA. The CTA gets the index of each
+    further work item by incrementing an atomic counter. The first items of the CTAs need no request, but the
+    last request of each CTA finds no item. The total number of requests therefore equals the number of items.
+    The last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13505,16 +13514,16 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-// Returns a zero that ptxas does not recognise as a constant. Addresses to which it is added in a loop are
-// therefore recomputed instead of kept in registers.
+// Returns a zero that ptxas does not recognise as a constant. If this zero is added to an address in a loop, ptxas
+// recomputes the address instead of keeping it in a register.
 __device__ __forceinline__ uint32_t kbki_fa_zero() {
     uint32_t zero;
     asm volatile("mov.b32 %0, 0;" : "=r"(zero));
     return zero;
 }
 
-// Rows of a consumer warpgroup: 64 rows of q. Of the functions, s: scores, then exponentials; p: exponentials as
-// 16-bit values, unused if they are in shared memory.
+// State of a consumer warpgroup, which processes 64 rows of q. In its functions, s holds scores and later
+// exponentials, and p holds exponentials as 16-bit values. p is unused if the exponentials are in shared memory.
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
@@ -13537,7 +13546,8 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // keep: adds to o
+    // keep: 1 if the product is added to o, 0 if it overwrites o
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) {
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
@@ -13554,15 +13564,15 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces ptxas to compute the sums here. Otherwise it moves the additions between the next products, and
-    // scores occupy registers that the probabilities need. The condition is never true, because no sum is
-    // negative.
+    // Forces ptxas to compute the sums l at this point. Without this function, ptxas moves the additions between
+    // the next products, and scores occupy registers that the probabilities need. The condition of the nanosleep
+    // is never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Converts exponentials to 16 bits, and stores them to shared memory if Plan::shares is set.
+    // Converts exponentials to 16 bits. Stores them in shared memory if Plan::shares is true, else in p.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13575,8 +13585,8 @@ template <class T, class Plan> struct kbki_fa_rows {
         }
         if (Plan::shares) kbki_bulk_fence();
     }
-    // place() returns the address of this thread's row for the first 16 keys in shared memory, and place(first,
-    // step) that for keys 16 step to 16 step + 15.
+    // place() returns the shared-memory address of this thread's row of exponentials for the first 16 keys.
+    // place(first, step) returns the address for keys 16 step to 16 step + 15; `first` is the result of place().
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13587,22 +13597,23 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
 };
 
-// Finished rows: head, first row of the warpgroup, and factors by which o must be multiplied.
+// Finished rows of a warpgroup: their head, their first row, and the factors by which o must be multiplied.
 struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
 
 // --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
-// Ping-pong schedule: kbki_fa_turn waits until this consumer may issue products, and kbki_fa_pass lets the next
-// consumer issue products.
+// In the ping-pong schedule, kbki_fa_turn waits until this consumer may issue products, and kbki_fa_pass lets the
+// next consumer issue products.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// Signals the producer that q and task have been read. Lane 0 of each warp arrives, because it has read the task.
+// Signals to the producer that q and the task of this warpgroup have been read. Lane 0 of each warp arrives at the
+// mbarrier, because lane 0 has read the task.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
@@ -13619,7 +13630,7 @@ __device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_ro
     rows.begin();
     return task->seen;
 }
-// Skips a tile that is masked for all rows of the warpgroup: waits for it and releases it.
+// Skips a tile of keys that is masked for all rows of the warpgroup: waits for the tile and releases its slot.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
@@ -13630,9 +13641,10 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Computes the first scores of the next item in which the warpgroup has rows. No other product of this warpgroup
-// overlaps with them. On entry, task has no rows for this warpgroup, or tiles = 0. Returns the number of tiles
-// that are left, or -1 if no item with such rows is left.
+/*  Computes the first scores of the next work item in which this warpgroup has rows. No other product of this
+    warpgroup overlaps with the product for these scores. On entry, either *task has no rows for this warpgroup,
+    or its number of tiles is 0. Returns the number of tiles of keys that remain after the first one, or -1 if
+    no further work item has rows for this warpgroup. */
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -13658,12 +13670,12 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  Runs a consumer warpgroup. It issues the scores of a tile before the product of the previous tile with V,
-    even if the previous tile belongs to the previous item. Two products are then in flight (intra-warpgroup
-    pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the place of the exponentials:
-    it puts most of them after the wait for the product with V. Forcing all of them before that wait took 1 to 2
-    % longer on an H200. first: the scores belong to the first tile of an item. fresh: the product with V
-    belongs to the first tile of an item. */
+/*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous tile
+    with V, even if the previous tile belongs to the previous work item. Two products are then in flight
+    (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the place of
+    the exponentials: it puts most of them after the wait for the product with V. A version that forced all
+    exponentials before this wait took 1 to 2 % longer on an H200. first: whether the scores belong to the first
+    tile of a work item. fresh: whether the product with V belongs to the first tile of a work item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13706,7 +13718,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
-            kbki_wg_hold<Plan::keys / 2>(s); // the previous product reads p until here
+            kbki_wg_hold<Plan::keys / 2>(s); // the previous product with V reads p until here
             if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
@@ -13725,7 +13737,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The last warpgroup loads by TMA, the other warpgroups compute.
+// Kernel of rung flashpp. The last warpgroup loads by TMA, and the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -13733,7 +13745,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
-    // the shuffle tells the compiler that the value is uniform in a warp
+    // the shuffle tells the compiler that `group` is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0);
     if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
@@ -13745,7 +13757,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // arrives without waiting, because this warp has initialised the mbarriers
+        // The producer arrives at the barrier without waiting, because its first warp has initialised the
+        // mbarriers.
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -13756,8 +13769,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
-// A division into work items: rows of a small item, number of heads that also have big items, predicted time in
-// ps.
+// Division of the rows of q into work items. small: rows per small item; cut: number of heads that also have big
+// items; ps: predicted time in picoseconds.
 struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
@@ -13766,10 +13779,10 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
-/*  Predicts the time at which all items are finished, if every SM starts the next item as soon as it is free.
-    Each of the first `cut` heads has `bigs` big items and `rest` small items; each other head has `smalls`
-    small items. Small items end in the order in which they started, and so do big items. Two queues of end
-    times are therefore sufficient. */
+/*  Predicts the time, in picoseconds, at which all work items are finished, if every SM starts the next work
+    item as soon as it is free. Each of the first `cut` heads has `bigs` big items and `rest` small items. Each
+    other head has `smalls` small items. Small items end in the order in which they started, and so do big
+    items. Two queues of end times are therefore sufficient. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -13785,9 +13798,9 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
         }
     return last;
 }
-/*  Chooses the division if there is no causal mask. Rows that would not fill the last wave become small items,
-    or heads with small items only. If only some warpgroups of a CTA have rows, an item takes 42 % of the full
-    time plus 58 % times the fraction of warpgroups with rows (measured on an H200). */
+// Chooses the division into work items if there is no causal mask. Rows that would not fill the last wave of CTAs
+// become small items; the last heads may have small items only. If only some warpgroups of a CTA have rows, a work
+// item takes 42 % of the full time plus 58 % times the fraction of warpgroups with rows (measured on an H200).
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
@@ -13806,10 +13819,11 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// Returns the best division. Caches recent results, because a prediction takes longer than a launch.
+// Returns the division into work items with the shortest predicted time. Recent results are cached, because a
+// prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
-        int64_t heads, rows; // heads = 0: the entry is empty
+        int64_t heads, rows; // shape of the cached division; heads = 0: the entry is empty
         kbki_fa_deal deal;
     } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
@@ -13832,7 +13846,8 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // number of heads whose K and V together fit into L2
+    // without a mask 1, else the number of heads whose K and V together fit into L2
+    if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
@@ -13842,7 +13857,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// configurations of the persistent kernel, named after d and the number of consumer warpgroups
+// configurations of the kernel of rung flashpp, named after d and the number of consumer warpgroups
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
@@ -13869,7 +13884,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*  attention bwd --------------------------------------------------------------------------------------------
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
-    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse: as computed by forward; causal: j <= i only
+    do, q, k, v, o, dq, dk, dv: batch x heads x S x d     lse: result of the forward pass     causal: keys j <= i only
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
@@ -13905,7 +13920,7 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
-    // an lse as the forward pass computes it for random inputs
+    // random values like the lse that the forward pass computes for random inputs
     t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25;
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
@@ -13919,8 +13934,8 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// p and ds of one pair of row and key. about: ds, computed with the sum of the absolute values of its two terms
-// instead of their difference.
+// Probability p and derivative ds for one pair of row and key. about: ds, computed with the sum of the absolute
+// values of its two terms instead of with their difference.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -13972,8 +13987,8 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // lse * log2(e) and D of each row; each head is padded to a multiple of 64 rows
-    float* sum;   // sums of dq, in f32
+    float2* stat; // per row: lse * log2(e), and D (see the card); each head is padded to a multiple of 64 rows
+    float* sum;   // sums of dq in f32, in the workspace
     int64_t heads, rows;
     float scale;
     int causal, vector;
@@ -13998,7 +14013,8 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Checks and divides the workspace of the variants that do not keep the scores.
+// Checks the workspace of rungs flashmma and flashws, and sets io->stat and io->sum to its parts. Returns NULL on
+// success, otherwise an error.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -14006,8 +14022,8 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Two kernels: the first has one thread per pair of row and key, the second one thread per element of dq, dk and
-// dv.
+// Kernels of rung naive. kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one thread
+// per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -14060,8 +14076,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches both passes of a rung that recomputes p and ds in each pass. The first pass computes dq; the second one
-// (with Keys) computes dk and dv.
+// Launches the two passes of a rung that recomputes p and ds in each pass. Kernel `query` is the first pass, which
+// computes dq. Kernel `key` is the second pass, which computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -14083,14 +14099,16 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     return kbki_launched();
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
+// ---- The plain rungs without tensor cores end here. The kernels that follow are longer, because they are
+// optimised.
 
-/*  Rung flash. p and ds are recomputed in each of two passes and never stored. The first pass computes dq; its
-    CTAs keep 32 rows of q and of do, and loop over all keys. The second pass (Keys) computes dk and dv; its
-    CTAs keep 32 keys, and loop over all rows. No atomics are needed, because one thread computes each sum.
-    Shared memory holds three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged
-    as in >>attention_simt. Thread (y, x) of 8 x 16 has rows 4 y to 4 y + 3 of the kept operand and rows x and x
-    + 16 of the loop operand. It computes columns 4 x to 4 x + 3 of every 64 columns of a result. */
+/*  Rung flash. It makes two passes over all pairs of row and key. p and ds are recomputed in each pass and
+    never stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and
+    loops over all keys. The second pass (Keys is true) computes dk and dv; a CTA of this pass keeps 32 keys,
+    and loops over all rows of q. No atomics are needed, because one thread computes each sum. Shared memory
+    holds three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in
+    >>attention_simt. Thread (y, x) of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x
+    and x + 16 of the loop operand. Of every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -14106,12 +14124,12 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
-        // whether the pair of kept row r of this thread and row at + i of the loop is masked
+        // Returns whether the pair of the thread's kept row r and of row at + i of the loop operand is masked.
         auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
             return row >= n || key >= n || (io.causal && key > row);
         };
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tile of the loop operand
         kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
@@ -14130,7 +14148,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             if (Keys) small[4 * y + r][i] = p;
         }
         if (Keys) {
-            __syncwarp(); // the sixteen lanes that write these four rows also read them, in the same warp
+            // a barrier of the warp suffices, because the sixteen lanes that write these four rows also read them
+            __syncwarp();
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
             kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
@@ -14163,10 +14182,11 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Rung warpmma. It has two passes like rung 4. A CTA keeps its rows a and b, and loops over rows u and w. If
-    the kept rows are rows of q and do, the loop is over keys, and vice versa. A warp keeps 16 rows, processes
-    16 rows of the loop at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a
-    first operand. */
+/*  Rung warpmma. It makes two passes over all pairs of row and key, like rung 4. A CTA keeps rows of two
+    operands in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and
+    do, it loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a
+    and b, and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
+    mma.sync, as in rung 5 of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14179,7 +14199,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tiles u and w
         kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
         kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
         __syncthreads();
@@ -14215,11 +14235,11 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
 
-/*  First kernel of rung flashmma: computes D and the base of exponents of every row. Rows that pad the last
-    tile get an infinite lse, so that p = 0. A lane reads 8 elements of do and of o, and sets 8 sums of dq to
-    zero. */
+// First kernel of rungs flashmma and flashws. It computes D and the base of the exponents of every row. Rows that
+// pad the last tile get an infinite base, so that p = 0. Each lane reads 8 elements of do and of o, and sets 8
+// sums of dq to zero.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14240,16 +14260,16 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // sets the sums of dq to 0
+    if (head < io.heads) { // sets the f32 sums of dq to 0
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
-    kbki_follow_me(); // late, so that CTAs of the next kernel do not occupy SMs while they wait
+    kbki_follow_me(); // called late, so that CTAs of the next kernel (PDL) do not occupy SMs while they wait
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last kernel of rungs flashmma and flashws: converts the sums of dq from the layout of the main kernel's
+// Last kernel of rungs flashmma and flashws. It converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
@@ -14271,17 +14291,19 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  A warp keeps 32 keys and processes 32 rows of q at a time, so that each operand read from shared memory
-    serves two mma instructions. Scores are computed transposed, with keys as rows. p and ds then have the
-    layout of a first operand, which the products for dv and dk need. At d = 64, dk and dv of 32 keys fill the
-    registers. At d = 128 two warps share 32 keys. Each of the two computes the scores of half of the rows and
-    the sums of half of the columns. They exchange p and ds through shared memory. */
+/*  Configuration of rung flashmma. A warp keeps 32 keys and processes 32 rows of q at a time, so that each
+    operand read from shared memory serves two mma instructions. Scores are computed transposed, with keys as
+    rows. Therefore, p and ds have the register layout of a first operand, which the products for dv and dk
+    need. At d = 64, dk and dv of 32 keys fill the registers of a warp. At d = 128, two warps share 32 keys.
+    Each of the two warps computes the scores of half of the rows of q, and half of the columns of dk and dv.
+    The two warps exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // buffers of rows
+    // buffers: number of tiles of q and do
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1;
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Number of tiles of ds in shared memory. If only one fits (before compute capability 9.0), computing dq needs
-    // an additional barrier.
+    // kept: number of tiles of ds in shared memory. If only one tile of ds fits (before compute capability 9.0),
+    // computing dq needs an additional barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14289,8 +14311,8 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #endif
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
-// Sets p or ds to zero if the row or the key is beyond the last one, or if the key is causally masked. key, row:
-// those of the first element of this thread.
+// Sets elements of p or ds to zero if their row or key is beyond the last one, or if their key is causally masked.
+// key, row: key and row of this thread's first element.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -14298,14 +14320,15 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Returns the address at which this lane accesses block (m, c) of p or ds, from row `part` on. The tile has 128
-// keys by 64 rows, with the same swizzle as the tiles of q and k. to: address of the first key of the warp.
+// Returns the address at which this lane accesses the 16 x 16 block (m, c) of p or ds in shared memory, from row
+// `part` of the tile on. A tile of p or ds stores 64 elements per key, one per row of q, with the same swizzle as
+// the tiles of q and k. to: address of the warp's first key in this tile.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  Computes p and ds of 32 keys from `key` on with 32 rows from `row` on. part: index of the first of these
-    rows in its tile. The exponentials overlap with the second product, because they do not depend on it.
-    hidden: 1 if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0. */
+// Computes p and ds of 32 keys, from `key` on, for 32 rows of q, from `row` on. part: index of `row` in its tile.
+// The exponentials overlap with the second product (do v), because the two do not depend on each other. hidden: 1
+// if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14345,12 +14368,12 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 #pragma unroll
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
-// Returns the index, over all heads, of the 64-row tile that contains a row.
+// Returns the index, counted over all heads, of the 64-row tile that contains a row of a head.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// Computes this warp's 32 x 32 block of dq, for the tile of rows that starts at `tile`. pass: index of the block,
-// if a warp computes several blocks.
+// Adds this warp's 32 x 32 block of dq to the sums in memory, for the tile of rows of q that starts at row `tile`.
+// pass: index of the block if a warp computes several blocks, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -14361,7 +14384,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    // number of blocks of 16 keys that any of the rows sees; ds of all other blocks was not written
+    // number of blocks of 16 keys that at least one row of this block of dq sees; ds of the remaining keys was not
+    // written
     const int seen = io.causal ? min(Blocks, (tile + row - key0) / 16 + 2) : Blocks;
     auto add = [&](int c) {
         uint32_t a[2][2][4];
@@ -14380,11 +14404,12 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-// State of a warp: addresses of its CTA's tiles in shared memory, its keys, and its sums.
+// State of a warp of rung flashmma: the addresses of its CTA's tiles in shared memory, its keys, and its sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    // mine: index in the tile of the warp's first key; turn: half of the rows that is processed first
+    // mine: index of the warp's first key in the CTA's tile of keys; turn: half (0 or 1) of the rows that the warp
+    // processes first
     int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
@@ -14403,12 +14428,14 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_ahead_close();
     }
 
-    // Processes half i of the rows of a tile: computes p and ds of this warp's keys, and adds to dk and dv.
-    // before: whether to compute dq of the previous tile first.
+    // Processes half i (0 or 1) of the rows of a tile: computes p and ds of this warp's keys, and adds to the sums
+    // dk and dv. before: whether to compute dq of the previous tile first.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // shift: first key minus first row
-        const bool none = io.causal && shift > 0;                           // none: whether all pairs are masked
+        // shift: first key minus first row of q
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part;
+        // whether all pairs of key and row are masked
+        const bool none = io.causal && shift > 0;
         const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
         const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
         const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
@@ -14416,8 +14443,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // dq of the previous tile is computed here, where register pressure is low. Its registers stay occupied
-        // until the atomics have read them.
+        // dq of the previous tile is computed here, where register pressure is low. The registers of dq stay
+        // occupied until the atomics have read them.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14425,7 +14452,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
                 kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
                                                part);
-            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // signals the other warp of the pair
+            // signals to the other warp of the pair that p and ds are written
+            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1);
         } else {
             kbki_barrier<64>((warp ^ 1) + 1);
 #pragma unroll
@@ -14435,12 +14463,13 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // each product: 32 keys by 32 rows by 64 columns
+        // each of the two products: 32 keys by 32 rows of q by 64 columns of dv or dk
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// A CTA keeps Keys keys and loops over the rows of q, which cp.async loads 64 at a time.
+// Kernel of rung flashmma. A CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q and do
+// at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14470,7 +14499,8 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        __syncthreads(); // the next rows overwrite the current ones while dq is computed
+        // all warps have read the current rows of q and do, which the next rows overwrite while dq is computed
+        __syncthreads();
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
@@ -14482,7 +14512,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     kbki_follow_me();
-    __syncthreads(); // all warps have read k and v, which become staging buffers
+    __syncthreads(); // all warps have read k and v, whose memory becomes the staging buffers of dk and dv
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
@@ -14500,8 +14530,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// Launches the kernel with 64 keys per CTA and one buffer of rows. It is used at d = 128 if an SM has less than
-// 161 KiB of shared memory.
+// Launches the kernel of rung flashmma with 64 keys per CTA and one buffer for rows of q and do. This
+// configuration is used at d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14533,9 +14563,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full (64 rows
-               at d = 128, 128 at d = 64). A CTA keeps 128 keys in shared memory. Two consumer warpgroups hold dk
-               and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full. A tile has 64
+               rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two consumer warpgroups
+               hold dk and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
                and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
                warpgroup computes 64 x 64 of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: the
@@ -14546,48 +14576,53 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
 
-    The first and the last kernel are those of flashmma. The first computes D and the bases of exponents; the last
-    converts the sums of dq to rows. TMA sets rows and keys beyond the last to zero; p and ds are set to 0 there and
-    where the mask hides them. do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
+    computes D and the bases of the exponents. The last kernel converts the sums of dq to rows of dq. Rows and keys
+    beyond the last one are read as zeros (TMA). p and ds are set to 0 for such rows and keys, and for masked pairs. do,
+    q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Shared memory holds K, V, two buffers of Q, two of dO, two tiles of ds, and two buffers of row statistics.
-    Q, K, V and dO are stored in blocks of 64 rows, panel by panel in each block. ds is stored in blocks of 64
-    rows of q; a block holds all 128 keys. */
+// Configuration of rung flashws. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds, and two
+// buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored panel
+// by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // whether the kernel is persistent: one CTA per SM
+    static constexpr bool stay = Stay; // whether the kernel is persistent, with at most one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
-    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // keep, spare: registers
+    // keep, spare: registers per consumer thread, and per producer thread
+    static constexpr int threads = 128 * 3, keep = 240, spare = 24;
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: for alignment
+    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024 bytes are for alignment
     static_assert(panels * blocks == 2, "each warpgroup computes one block of dq");
 };
 struct kbki_fab_maps {
     kbki_map q, k, v, dout;
 };
-// Work items of `span` heads are ordered by key, so that the longest items come first: with a causal mask, the
-// most rows see the first keys.
+// A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
+// items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first
+// keys.
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span, items; // tiles of keys per head; heads per section; tiles of keys of all heads
+    // tiles: number of tiles of keys per head; span: heads per section; items: number of tiles of keys of all
+    // heads
+    int tiles, span, items;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
     uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
 };
-// A work item: head, first key, and first row that sees one of the keys. bar, base: mbarriers and shared memory of
-// the CTA.
+// Work item of a CTA: its head, its first key, and the first row of q that sees one of its keys. bar, base:
+// mbarriers and shared memory of the CTA.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-// Sets the work item of a CTA in round `round`. Odd rounds reverse the order of CTAs, for load balance. Returns
-// false if there is no item.
+// Sets *item to the work item of this CTA in round `round`. In odd rounds, the CTAs take work items in reverse
+// order, for load balance. Returns false if this CTA has no work item in this round.
 template <class T>
 __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
     unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -14599,19 +14634,20 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time. One thread calls this function.
+// Loads a tile of K, V, Q or dO by TMA, in blocks of 64 rows by one panel of 64 columns. Only one thread calls
+// this function.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// Runs the producer, which is one thread. For each work item it loads K, V and all tiles of rows. Only the row
-// statistics depend on the previous kernel (PDL).
+// Runs the producer, which is one thread. For each work item, the producer loads K, V, and all tiles of Q and dO
+// that see its keys. Of all these loads, only the load of the row statistics depends on the previous kernel (PDL).
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
-    // filled: rows of a head that have statistics, padding included
+    // filled: number of rows of a head that have statistics, including the rows that pad the last tile
     const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64;
     unsigned slot = 0, parity = 1, keys_parity = 1;
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
@@ -14636,7 +14672,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                 kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
                                                         item.head);
             }
-            // waits for the previous kernel; other threads need no wait, because they add to dq after this load
+            // Waits for the previous kernel (PDL). The consumers need not wait for it, because they add to dq only
+            // after the following load.
             kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
@@ -14645,8 +14682,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
     }
 }
 
-// Declares the registers to which a product will write as undefined. Otherwise ptxas sees other writes to these
-// registers while the product is in flight, and serialises the product.
+// Declares registers as undefined before a product writes to them. Without this declaration, ptxas sees other
+// writes to these registers while the product is in flight, and serialises the product.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
@@ -14654,25 +14691,25 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
 //     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // descriptor for the start of shared memory
+    kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
     const char* base;
-    // panel, block: index of the 64 columns, and of the 64 rows, of dq that the warpgroup computes
+    // panel: index of the 64 columns of dq, and block: index of the 64 rows of dq, that the warpgroup computes
     int group, panel, block;
-    float scale;             // converts scores to base-2 logarithms
+    float scale;             // factor that converts scores to base-2 logarithms
 
     __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
         base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
         all.set(at);
     }
-    // Returns the operand at byte offset `bytes`. It is recomputed for each tile, because the operands of K and V
-    // would otherwise take 48 registers.
+    // Returns the descriptor of the operand at byte offset `bytes` in shared memory. The descriptor is recomputed
+    // for each tile, because the descriptors of K and V would otherwise take 48 registers.
     template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
         kbki_wg_operand<Along> it;
         it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
         asm volatile("" : "+r"(it.low));
         return it;
     }
-    // Issues s = a b', for rows a of K or V and rows b of Q or dO.
+    // Issues the product s = a b', where a has rows of K or V, and b has rows of Q or dO.
     __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
         const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
         kbki_fab_new<Plan::rows / 2>(s);
@@ -14694,7 +14731,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                 sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
         kbki_wg_commit();
     }
-    // Issues the product for 64 x 64 of dq, over all keys of the tile. ds is read as a transposed operand.
+    // Issues the product for the warpgroup's 64 x 64 block of dq, over all keys of the tile. The product reads ds
+    // as a transposed operand.
     __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
         const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
         kbki_fab_new<32>(sum);
@@ -14706,8 +14744,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Returns the statistics of the two rows of q that are this thread's columns in block b: base of the exponent
-    // and D of each.
+    // Returns the statistics of the two rows of q that this thread holds as columns of block b: for each row, the
+    // base of the exponents and D.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -14736,8 +14774,8 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // Sets s to 0 if the row or the key is beyond the last one, or if the key is masked. row: first row of the
-    // tile. key: first key of the warpgroup.
+    // Sets elements of s to 0 if their row or key is beyond the last one, or if their key is masked. row: first
+    // row of the tile of q. key: first key of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -14752,7 +14790,8 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // Stores ds to shared memory, from which dq is computed. The caller must synchronise afterwards.
+    // Stores ds in shared memory, from which the product for dq reads it. The caller must synchronise the two
+    // consumer warpgroups afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -14765,7 +14804,7 @@ template <class T, class Plan> struct kbki_fab_keys {
     }
 };
 
-// Adds the 64 x 64 block of dq of this warpgroup to the sums in memory, in the layout that kbki_attn_dq_k reads.
+// Adds the warpgroup's 64 x 64 block of dq to the sums in memory, in the layout that kbki_attn_dq_k reads.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               int head, int row, const float* d) {
@@ -14777,7 +14816,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows of q and do, and its byte offsets in shared memory.
+// A tile of rows of q and do: its first row, its pipeline slot, and its byte offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -14787,9 +14826,9 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-/*  Processes a tile of rows. The product for dk and the atomics of dq of the previous tile may still run while
-    the scores of this tile are issued. A slot of the pipeline is released after the product for dk, which is
-    the last to read it. */
+// Processes a tile of rows of q and do. When the scores of this tile are issued, the product for dk and the
+// atomics for dq of the previous tile may still be running. A pipeline slot is released after the product for dk,
+// because this product reads the slot last.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -14837,7 +14876,8 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
     out.c = io.dv + head * io.rows * Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
 }
-// Runs a consumer warpgroup. For each work item, it processes all rows that see its keys.
+// Runs a consumer warpgroup. For each work item, the consumer processes all rows of q that see the keys of the
+// item.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_fab_item item, int group) {
     const int n = (int)work.io.rows;
@@ -14860,13 +14900,14 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
         kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
-        // late, so that CTAs of the next kernel do not occupy SMs while they wait
+        // kbki_follow_me is called late, so that CTAs of the next kernel (PDL) do not occupy SMs while they wait
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Warp specialization. The first warpgroup loads by TMA, and each of the other two keeps dk and dv of 64 keys.
+// Kernel of rung flashws, with warp specialization. The first warpgroup loads by TMA. Each of the two other
+// warpgroups keeps dk and dv of 64 keys.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -14874,7 +14915,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fab_barriers bar;
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
-    // the shuffle tells the compiler that the value is uniform in a warp
+    // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
@@ -14903,7 +14944,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // number of heads whose rows and sums of dq together fit into L2
+    // span: number of heads whose rows and f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -14957,8 +14998,8 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #elif !defined(KBK_VARIANTS) && !defined(KBK_TYPES)
 #define KBKI_LAUNCH(has, f, T) f<T>
 #else
-// The expression has ? f<T> : NULL would always compile f<T>. The body of this lambda is compiled only if the
-// lambda is called.
+// The body of this lambda is compiled only if the lambda is called, so f<T> is compiled only if `has` is true. The
+// simpler expression has ? f<T> : NULL would always compile f<T>.
 #define KBKI_LAUNCH(has, f, T) \
     kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
 template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
@@ -14967,8 +15008,8 @@ template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_
 }
 #endif
 
-// One macro per type mask (KBK_ALL, ...). KBKI_ROW appends the name of the mask, so that f<T> is compiled only for
-// its types.
+// There is one macro for each mask of element types (KBK_ALL, ...). KBKI_ROW appends the name of the mask to
+// KBKI_LAUNCH_, so that f<T> is compiled only for the types of the mask.
 #define KBKI_LAUNCH_F32(has, f) KBKI_LAUNCH(has && KBKI_HAS_f32, f, float)
 #define KBKI_LAUNCH_F16(has, f) KBKI_LAUNCH(has && KBKI_HAS_f16, f, __half)
 #define KBKI_LAUNCH_BF16(has, f) KBKI_LAUNCH(has && KBKI_HAS_bf16, f, __nv_bfloat16)
@@ -14997,16 +15038,17 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Returns the bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
+// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs none, or if kbk_launch rejects
+// the shape.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// Returns the lowest compute capability of a variant for an element type, as a constant KBK_SM_<...>.
+// Returns the lowest compute capability on which a variant supports an element type, as a constant KBK_SM_<...>.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
-// Returns whether the variant runs on compute capability sm (90 for 9.0).
+// Returns whether the variant supports the element type on compute capability sm (90 for 9.0).
 KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
     int least = kbk_least_sm(v, dtype);
     return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
@@ -15029,7 +15071,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #define KBK_CANDIDATES 6 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
-typedef struct kbk_candidate { // a launch with one configuration
+typedef struct kbk_candidate { // one of the configurations that kbk_tune measures, and the launch that uses it
     const kbk_variant* variant;
     int dtype;
     const kbk_args* args;
@@ -15044,11 +15086,12 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     *kbki_tuning() = NULL;
     if (why) c->why = why;
 }
-// Measures n candidates. Sets ns[i] to nanoseconds per launch, or NaN if candidate i was not measured. Returns
-// NULL, or why no candidate was measured.
+// Function that measures n candidates. It sets ns[i] to the nanoseconds per launch of candidate i, or to NaN if
+// candidate i was not measured. It returns NULL on success, otherwise the reason why no candidate was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
-// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must link kbench.
+// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must contain the
+// implementation of kbench.h (KBENCH_IMPLEMENTATION).
 KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
     kb_desc desc[KBK_CANDIDATES] = {};
     kb_function fn[KBK_CANDIDATES];
@@ -15066,14 +15109,15 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     return NULL;
 }
 #endif
-/*  Measures the configurations of a shape with the shortest predicted times, and keeps the fastest one. Later
-    launches of this shape on this GPU then use it. The choice is also appended to the file `path`. If path is
-    NULL, it is appended to the file that the environment variable KBK_TUNED names, if this is set. The file of
-    KBK_TUNED is read before the first launch; kbk_tuned_load reads any other file. variant: select or tf32 of
-    matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten. clock: kbk_clock_kbench,
-    if kbench.h was included first, or a function of the caller. kbk_tune synchronises the device. Do not call
-    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL, or why no choice was kept or
-    written. */
+/*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest
+    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune also appends
+    it to the file `path`. If path is NULL, kbk_tune appends it to the file that the environment variable
+    KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch reads the file that KBK_TUNED
+    names. To read any other file, call kbk_tuned_load. variant: select or tf32 of matmul, matmul_e4m3 or bmm.
+    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
+    was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the
+    reason why no configuration was kept or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15081,7 +15125,8 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     double ns[KBK_CANDIDATES];
     cudaDeviceProp gpu;
     int device = 0, best = -1;
-    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // predicted to be fastest
+    // way = -1: the launch chooses the configuration
+    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1;
     kbk_candidate_launch(NULL, &c[0]);
     if (c[0].why) return c[0].why;
     if (!c[0].choice.elem) return "this variant has only one configuration for this shape";
@@ -15124,45 +15169,51 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table. Rows are numbered from 0 to kbk_abi("rows") - 1. The number of a row may differ between
-    libraries that were built with different options. A tensor of the row's element type must be aligned to
-    alignment[dtype] bytes, a tensor of another type (kbk_tensor.kind) to its own size, and the workspace to 256
-    bytes. */
+/*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1. The
+    number of a row may differ between libraries that were built with different options. Tensors of the row's
+    element type must be aligned to alignment[dtype] bytes. Tensors of another type (kbk_tensor.kind) must be
+    aligned to the size of an element, and the workspace to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
-    const char* group;             // name of the group in KBK_ONLY
+    const char* group;             // name of the operation's group, as in KBK_ONLY
     int32_t family, rung, origin;
-    int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
-    // sm: lowest compute capability, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later ones do not run the row
+    int32_t dtypes;                // compiled element types, as bits 1 << KBK_F32, ...; 0: none
+    // sm: lowest compute capability that runs the row, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later
+    // compute capabilities do not run the row, else 0
     int32_t sm, exact;
-    int32_t alignment[KBK_DTYPES]; // bytes; 0: type is not supported
+    int32_t alignment[KBK_DTYPES]; // in bytes; 0: the element type is not supported
 } kbk_row;
 
-// Returns the size of a struct of this library, or another constant, by name; -1 if the name is unknown. It is for
-// callers that cannot include the header.
+// Returns the size of a struct of this library, or another constant, by its name. Returns -1 if the name is
+// unknown. This function is for callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
-KBK_API int kbk_row_get(int row, kbk_row* r); // returns 1, or 0 if row does not exist
-// Returns the number of a row, or -1 if no row has these names.
+// Copies a row of the table to *r. Returns 1 on success, or 0 if the row does not exist.
+KBK_API int kbk_row_get(int row, kbk_row* r);
+// Returns the number of the row with these names, or -1 if no such row exists.
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
-// These functions take a shape. They return -1 if the row does not exist or the shape is invalid. elem: bytes per
-// element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the number of tensors.
+// kbk_row_tensors, kbk_row_units, kbk_row_workspace, kbk_row_flops and kbk_row_bytes return -1 if the row does not
+// exist or the shape is invalid. elem: bytes per element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the
+// number of tensors.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// Launches a row. Returns NULL, or why nothing was launched. device: device of the memory and the stream, which is
-// made current during the launch; -1: the current device. Outputs with kbk_tensor.optional may be NULL.
+// Launches the implementation of a row. Returns NULL on success, otherwise the reason why nothing was launched.
+// device: number of the device that has the memory and the stream, or -1 for the current device. This device is
+// current during the launch. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // arguments as for kbk_op.ref
-// Fills x with elements i0 to i0 + n - 1 of tensor id, which must be an input.
+// Fills x with elements i0 to i0 + n - 1 of the input tensor number `id`. Returns NULL on success, otherwise an
+// error.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// Convert stored elements to doubles and back, like kbk_widen and kbk_narrow.
+// kbk_to_doubles converts stored elements to doubles, like kbk_widen. kbk_from_doubles converts doubles to stored
+// elements, like kbk_narrow.
 KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
 KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
-// Returns 1 if output k is correct, like kbk_verify.
+// Checks output k as kbk_verify does. Returns 1 if the output is correct, else 0.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
@@ -15170,7 +15221,8 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// Returns the variant, or NULL if the row does not exist or if formulas and oracles do not support the shape.
+// Returns the variant of a row. Returns NULL if the row does not exist, or if formulas and oracles do not support
+// the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
