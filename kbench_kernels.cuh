@@ -7678,8 +7678,8 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-// The loops over a row use at most this number of pieces per CTA if possible. A piece is one 16-byte vector per
-// thread. With 9 pieces of a row, loads of five more pieces are in flight.
+// KBKI_CE_PIECES is the preferred number of pieces of a row per CTA. A piece is one 16-byte vector per thread.
+// While a CTA processes 9 pieces of a row, loads of five more pieces are in flight.
 #define KBKI_CE_PIECES 9
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
@@ -7809,7 +7809,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 // The 16-byte vectors of y are numbered consecutively over all tokens. A row of y has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
@@ -7917,8 +7917,8 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of kbki_emb_order_k
 // largest number of tokens in a list in shared memory; longer lists are in the workspace
 #define KBKI_EMB_LIST 1024
-#define KBKI_EMB_FEW 512   // if a class has at most this number of tokens, each token is compared with all others
-#define KBKI_EMB_HOT 32    // a row of dW with more tokens is called hot; all threads of a CTA add its tokens
+#define KBKI_EMB_FEW 512   // if a class has at most 512 tokens, each token is compared with all others
+#define KBKI_EMB_HOT 32    // a row of dW with more than 32 tokens is hot: all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
@@ -7933,8 +7933,8 @@ KBK_FN int kbki_emb_bits(int64_t entries) {
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. It also holds,
-// for each class of ids, two numbers and one bit per row of dW.
+// The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. The workspace
+// also holds, for each class of ids, two numbers and one bit per row of dW.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -7975,7 +7975,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 // Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
 // Class c contains the ids c + (row << bits), where `row` is the number of the id within its class, from 0 on.
@@ -8000,9 +8000,9 @@ struct kbki_emb_order {
     }
 };
 
-// Calls use(id, token, there) for the tokens of this warp's share, 32 tokens at a time. `there` is false beyond
-// the end of the share. Sixteen loads per thread are in flight. Calls start() once, while the first loads are in
-// flight.
+// Calls use(id, token, there) for the tokens of this warp's share, 32 tokens at a time. The argument `there` is
+// false for threads beyond the end of the share. Sixteen loads per thread are in flight. Calls start() once, while
+// the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -8022,8 +8022,8 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of a class of ids by row of dW. This function is fast for few tokens. For each token, it counts
-// the earlier tokens with the same id. The list of tokens may have any order.
+// Sorts the tokens of a class of ids by row of dW. kbki_emb_rank is faster than kbki_emb_walk for few tokens. For
+// each token, the function counts the earlier tokens with the same id. The list of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8040,10 +8040,10 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens of a class of ids by row of dW. This function is fast for many tokens. All threads first
-    rebuild the list of tokens in ascending order; `mine` is the number of tokens that this thread has found.
-    Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row] is the position in
-    `order` of the next token of the row. */
+/*  Sorts the tokens of a class of ids by row of dW. kbki_emb_walk is faster than kbki_emb_rank for many tokens.
+    All threads first rebuild the list of tokens in ascending order; `mine` is the number of tokens that this
+    thread has found. Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row]
+    is the position in `order` of the next token of the row. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8074,8 +8074,8 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel of rung sorted. Each CTA lists the tokens of one class of ids, counts them by row of dW, and groups
-// them by row. Within a group, the tokens are in ascending order.
+// First kernel of rung sorted: each CTA lists the tokens of one class of ids, counts them by row of dW, and groups
+// them by row. The tokens of a row of dW are in ascending order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8085,7 +8085,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        // The second kernel may start only now, because its loads would delay the first loads of ids.
+        // kbki_follow_me lets the second kernel start only after the first loads of ids, which loads of the second
+        // kernel would delay.
         kbki_follow_me();
         __syncthreads();
     };
@@ -8119,7 +8120,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 }
 
 #define KBKI_EMB_PUT 128 // threads per CTA of the second kernel, kbk_embedding_bwd_sorted_k
-#define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of this kernel
+#define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of the second kernel
 
 // Adds 16 vectors of one hot row of dW over all tokens of the row. Each of eight groups of sixteen threads adds
 // every eighth token. The sums of the eight groups are then added in a fixed order.
@@ -8216,9 +8217,11 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-// The CTAs have three roles. The first CTAs of the grid process vectors of dy. After `lead` of these CTAs follow
-// the CTAs that compute the hot rows. The last CTAs write zeros to rows of dW without tokens; each of them covers
-// `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this time.
+/*  Second kernel of rung sorted. Its CTAs have three roles: adding vectors of dy, computing hot rows of dW, and
+    writing zeros. The first CTAs of the grid add vectors of dy. The CTAs that compute hot rows have the `hot`
+    block indices from `lead` on. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA
+    covers `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during
+    this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8276,7 +8279,8 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     const char* why = kbki_embedding_args(a, io);
     return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
-// Sets dW to 0, because a row of dW may have no tokens. Then launches the kernel that adds dy by atomics.
+// Sets dW to 0, because a row of dW may have no tokens. Afterwards, launches the kernel that adds dy to dW by
+// atomics.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.y || io.entries * io.cols == 0) return NULL;
@@ -8338,7 +8342,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
     The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
-    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. The
+    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. Such
     two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
     convert it to the half-split layout, permute the rows of the projection matrix. If D is odd, the last column of x
     is copied unchanged.
@@ -8465,8 +8469,8 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the expected size of a sum of terms with random signs. If K = 0, C is zero
-    The backward pass consists of two such products. For layout NN: dA = dC B' in layout NT, and dB = A' dC in layout
-    TN (X': transpose of X).
+    The backward pass of a product consists of two products. For layout NN: dA = dC B' in layout NT, and dB = A' dC in
+    layout TN (X': transpose of X).
     1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
                 <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
     2 coalesced the threads of a warp compute neighbouring columns of C
@@ -8483,12 +8487,12 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
-    8 warptile  f32: one tile size for the CTA, one for each warp, and one for each thread. Fragments are double-buffered
-                in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
+    8 warptile  f32: one tile size for the CTA, one for each warp, and one for each thread. Fragments are
+                double-buffered in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
                 <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
                 Operands of a band stay in L2, and split-K lets a small product use all SMs
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: the production kernel in >>matmul_select. It combines the ideas of rungs 9 to 16 with split-K, batches and
+    19, 20: the production kernel in >>matmul_select combines the ideas of rungs 9 to 16 with split-K, batches and
     any alignment
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
@@ -8513,9 +8517,10 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
              t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
-// Returns the split-K factor for tiles of 128 x 256 elements. It is the largest number of slices for which 132 SMs
-// can run all CTAs at the same time, with one CTA per SM. There are at most 32 slices, and each slice covers at
-// least 64 values of k. The factor depends on the shape alone, so every GPU computes bitwise the same result.
+/*  Returns the split-K factor for tiles of 128 x 256 elements. The split-K factor is the largest number of
+    slices for which 132 SMs can run all CTAs at the same time, with one CTA per SM. K is split into at most 32
+    slices, and each slice covers at least 64 values of k. The split-K factor depends on the shape alone, so
+    every GPU computes bitwise the same result. */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
@@ -8536,8 +8541,8 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 // Returns the split-K factor of rung mmapipe, whose tiles have 128 x 128 elements. K is split only if the tiles
-// alone would leave most SMs idle. The factor is chosen so that each of 132 SMs has two CTAs. Each slice covers at
-// least 512 values of k.
+// alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each slice
+// covers at least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8600,8 +8605,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t sa, sb, sc;
     unsigned* flags;                 // counters in the workspace that signal finished split-K slices
     float* part; // partial sums of split-K in the workspace; NULL if K is not split
-    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the following members. layers:
-    // number of products in the batch; whole: number of tiles that are not split along K
+    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members layers, whole, slices
+    // and store. layers: number of products in the batch; whole: number of tiles that are not split along K
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
@@ -8631,7 +8636,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     return kbki_check_dims(s);
 }
 // Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
-// consecutive rows. Each row may then be read to its end in 16-byte vectors.
+// consecutive rows. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
@@ -8833,9 +8838,9 @@ __global__ void __launch_bounds__(256, 2)
 }
 
 /*  Rungs vec and cpasync store tiles of f32 in shared memory as [k][i] and [k][j]. A K-major operand is
-    transposed when it is stored there. The pitch of 132 floats spreads the stores of a warp over 32 different
-    banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4. These blocks are 64 rows or columns
-    apart, so that the 16-byte reads of neighbouring threads are adjacent. */
+    transposed when it is stored in shared memory. The pitch of 132 floats spreads the stores of a warp over 32
+    different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4. The four blocks of a thread
+    are 64 rows or columns apart, so that the 16-byte reads of neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
 // Multiplies a tile of A by a tile of B, with 8 values of k, and adds the product to c.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
@@ -9089,12 +9094,12 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
-/*  Copies a tile of 128 rows or columns with 64 elements along k. Its layout in shared memory is the 128-byte
-    swizzle, which TMA also writes (see kbki_map). A K-major tile has 128 rows of 64 elements. A tile that is
-    not K-major has two panels; each panel has 64 rows of 64 elements, one row per value of k. A row has 128
-    bytes. The 16-byte vector p of a row is stored at position p ^ row % 8, which avoids bank conflicts. Each of
-    256 threads copies four vectors. The contiguous dimension of the tensor is a multiple of 8, so a vector lies
-    either completely inside or completely outside the tensor. */
+/*  Copies a tile of 128 rows or columns with 64 elements along k. The layout of the tile in shared memory is
+    the 128-byte swizzle, which TMA also writes (see kbki_map). A K-major tile has 128 rows of 64 elements. A
+    tile that is not K-major has two panels; each panel has 64 rows of 64 elements, one row per value of k. A
+    row has 128 bytes. The 16-byte vector p of a row is stored at position p ^ row % 8, which avoids bank
+    conflicts. Each of 256 threads copies four 16-byte vectors of the tile. The contiguous dimension of the
+    tensor is a multiple of 8, so a vector lies either completely inside or completely outside the tensor. */
 template <bool Along, class T>
 __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
                                                int64_t k0, int64_t depth) {
@@ -9287,11 +9292,11 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  Kernel of rung warpgroup. By wgmma, a warpgroup of four warps multiplies operands that are in shared memory.
+/*  Kernel of rung warpgroup: by wgmma, a warpgroup of four warps multiplies operands that are in shared memory.
     A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX
     ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma after
-    earlier accesses to its registers. commit_group closes a group of wgmma instructions, and wait_group waits
-    for the results of a group. */
+    earlier accesses to the registers that wgmma uses. commit_group closes a group of wgmma instructions, and
+    wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9353,8 +9358,8 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Kernel of rung wgmma. Double buffering: while wgmma multiplies the operands in one stage, TMA loads the operands
-// of the next step into the other stage.
+// Kernel of rung wgmma (double buffering): while wgmma multiplies the operands in one stage, TMA loads the
+// operands of the next step into the other stage.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9408,7 +9413,7 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Kernel of rung ws. Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages
+/*  Kernel of rung ws (warp specialization): one thread of a producer warpgroup keeps a pipeline of four stages
     full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the stage is
     full, and `empty` signals that it is empty. The consumer issues the products of a stage before the products
     of the previous stage have finished. */
@@ -9470,7 +9475,7 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-// Kernel of rung coop. Cooperative schedule: two consumer warpgroups share a tile of C of 128 x 256 elements, and
+// Kernel of rung coop (cooperative schedule): two consumer warpgroups share a tile of C of 128 x 256 elements, and
 // each of them computes 64 rows of the tile. The producer releases registers for the consumers, which hold 128
 // sums per thread.
 template <class T, bool AlongA, bool AlongB>
@@ -9539,8 +9544,8 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Kernel of rung persist. It is persistent: one CTA per SM computes one tile after another. Tiles are taken in
-    bands of 16 tile rows, column by column within a band, so that the operands of a band stay in L2. The
+/*  Kernel of rung persist (persistent kernel): one CTA per SM computes one tile after another. Tiles are taken
+    in bands of 16 tile rows, column by column within a band, so that the operands of a band stay in L2. The
     producer loads the first stages of the next tile while the consumers store the current tile. `turn` counts
     the pipeline stages over all tiles of the CTA. */
 template <class T, bool AlongA, bool AlongB>
@@ -9608,7 +9613,7 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-// Kernel of rung multicast. The two CTAs of a cluster compute tiles one above the other, so both need the same
+// Kernel of rung multicast: the two CTAs of a cluster compute tiles one above the other, so both need the same
 // tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty only
 // when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
@@ -9678,7 +9683,7 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-// Kernel of rung tma. A consumer writes 64 columns of results at a time to a staging buffer. TMA stores the buffer
+// Kernel of rung tma: a consumer writes 64 columns of results at a time to a staging buffer. TMA stores the buffer
 // to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
 // written again, the thread that started the TMA store of this buffer waits until the store has read it.
 template <class T, bool AlongA, bool AlongB>
@@ -9773,7 +9778,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
     Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
@@ -9805,9 +9810,10 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // If Flat is true, this loop is unrolled. The compiler then replaces the if/else by predicated
-            // instructions of both loops, so that FMAs fill the gaps between copies. If Flat is false, the if/else
-            // remains a branch. Only layout NN is faster with unrolling.
+            // If Flat is true, the loop for edge tiles is unrolled. If this loop is unrolled, the compiler
+            // replaces the if/else by predicated instructions of both loops, so that FMAs fill the gaps between
+            // copies. If Flat is false, the if/else remains a branch. Unrolling makes the kernel faster in layout
+            // NN only.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9843,8 +9849,8 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        // The group of copies may be empty at the end of K. Closing it anyway keeps the wait above correct for the
-        // last tiles.
+        // The group of copies may be empty at the end of K. An empty group is closed, too, so that kbki_ahead_wait
+        // is also correct for the last tiles.
         kbki_ahead_close();
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
@@ -9885,7 +9891,7 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// Kernel of rung warptile. It combines a cp.async pipeline, tiles per CTA, per warp and per thread,
+// Kernel of rung warptile, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
 // double-buffered fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
@@ -10029,16 +10035,17 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                of wgmma, because all operands pass through registers
 
     In shared memory, rungs mma and mmapipe keep the order that the operands have in global memory. Tiles have 64
-    elements along k. A tile of a K-major operand is stored as [x][64]; any other tile is stored as [64][x], and ldmatrix
-    transposes it. Swizzle: the 16-byte vector c of a row is stored at position c ^ (row % 8). Vectors with the same c of
-    eight consecutive rows are therefore in different banks, so neither ldmatrix nor the copies have bank conflicts. */
+    elements along k. A tile of a K-major operand is stored as [x][64]. Any other tile is stored as [64][x], and
+    ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at position c ^ (row % 8). Vectors with the
+    same c of eight consecutive rows are therefore in different banks, so that neither ldmatrix nor the copies have bank
+    conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 #define KBKI_MMA_DEPTH 64
-// Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, it uses aligned
-// 4-byte loads for nearly all of the elements. Elements n to 7 of the result are 0.
+// Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, aligned 4-byte
+// loads read nearly all of the elements. Elements n to 7 of the result are 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10099,8 +10106,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-// This loop is not unrolled, so that it remains a branch. An unrolled loop would become predicated instructions,
-// which would be issued even for tiles inside the tensor.
+// The loop for edge tiles is not unrolled, so that it remains a branch. An unrolled loop would become predicated
+// instructions, which would be issued even for tiles inside the tensor.
 #pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
@@ -10135,10 +10142,10 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
 }
 
 /*  Computes the addresses at which a lane reads the fragments of an operand by ldmatrix. A fragment has 16 rows
-    or columns with 16 elements along k. mma.sync requires an order of the fragment's registers; First selects
-    it. Which value of First is right depends on the operand and on its layout. If First is true, lanes 8 to 15
-    read the next eight rows, and lanes 16 to 31 the next vector. If First is false, lanes 8 to 15 read the next
-    vector, and lanes 16 to 31 the next eight rows. */
+    or columns with 16 elements along k. mma.sync requires a certain order of the fragment's registers, and
+    First selects this order. Which value of First is right depends on the operand and on its layout. If First
+    is true, lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. If First is false,
+    lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
     uint32_t at[4]; // addresses of steps 0 to 3 along k if the operand is K-major, else of fragments 0 to 3
@@ -10175,10 +10182,10 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
 template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
     U a, b;
 };
-/*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In this
-    order, a thread holds pairs of neighbouring columns of rows lane / 4 and lane / 4 + 8. If C has 16-bit
-    elements and aligned rows, four lanes exchange 32-bit words, and each of them stores 16 bytes. Turned:
-    whether C is the transpose of the product. */
+/*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In the
+    register order of mma.sync, a thread holds pairs of neighbouring columns of rows lane / 4 and lane / 4 + 8.
+    If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each of them stores 16
+    bytes. Turned: whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
     bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
@@ -10269,8 +10276,8 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// Kernel of rung mmapipe. It combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and
-// split-K. blockIdx.y is the index of the split-K slice.
+// Kernel of rung mmapipe, which combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments,
+// and split-K. blockIdx.y is the index of the split-K slice.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -10381,7 +10388,7 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
 // Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
 // copied them.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Copies A, and B, if their row length is not a multiple of 16 bytes. The copies take the first part of the
+// Copies each of A and B whose row length is not a multiple of 16 bytes. The copies take the first part of the
 // workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
@@ -10463,8 +10470,8 @@ template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const
 }
 /*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If Turned is
     true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If Turned is false,
-    lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31 first. This
-    order avoids bank conflicts. */
+    lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31 first,
+    which avoids bank conflicts. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10524,15 +10531,15 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// layout in which A is not K-major and B is K-major. It is used to compute the product C' = B' A' (X': transpose
+// layout in which A is not K-major and B is K-major; it is used to compute the product C' = B' A' (X': transpose
 // of X), whose rows are the columns of C.
 #define KBKI_TT (KBK_TN + 1)
 // number of SMs of the largest GPU of compute capability 9.0, for which the workspace is sized
 #define KBKI_WG_SMS 132
-/*  Returns the number of split-K slices for each tile of the last wave; 1 if these tiles are not split. The
-    tiles are split if they would occupy at most half of the clusters. A slice has at least four pipeline
-    stages. All slices run at the same time. units: number of tiles, or of pairs of tiles; slots: number of
-    clusters that run at the same time. */
+/*  Returns the number of split-K slices for each tile of the last wave; 1 if the tiles of the last wave are not
+    split. The tiles of the last wave are split if they would occupy at most half of the clusters. A slice has
+    at least four pipeline stages. All split-K slices run at the same time. units: number of tiles, or of pairs
+    of tiles; slots: number of clusters that run at the same time. */
 KBK_FN int64_t kbki_wg_slices(int64_t units, int64_t stages, int64_t slots) {
     int64_t n = units % slots ? slots / (units % slots) : 1;
     if (n > stages / 4) n = stages / 4;
@@ -10549,8 +10556,8 @@ KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int re
 /*  Configuration of the production kernel. TileM x TileN: tile of a CTA. Groups: number of consumer warpgroups,
     1 to 3. Stages: number of stages of the TMA pipeline. A stage holds 128 bytes along k. Pair: 2 if the two
     CTAs of a cluster share the same tile of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
-    In this schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue while the
-    other multiplies. */
+    In the ping-pong schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue
+    while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
     static constexpr bool turns = Turns;
@@ -10569,8 +10576,8 @@ struct kbki_wg_maps {
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
 // Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
-// column per row of the box. Otherwise, each row of the box holds 64 columns for one value of k. Such a box has 64
-// rows, or the CTA's share of them if its share of the columns is not a multiple of 64.
+// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. Such a
+// box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
                              : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
@@ -10594,11 +10601,11 @@ struct kbki_wg_unit {
     int slice, slices;
 };
 /*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first work unit of
-    each cluster is a slice of one of these tiles. All other work units are complete tiles. The cluster with the
-    last slice of a tile finishes the tile: it adds the sums of the earlier slices (kbki_wg_fetch) in a fixed
-    order, so the result is reproducible. The clusters with earlier slices store their sums in the workspace
-    (kbki_wg_keep) and never wait. Neighbouring clusters compute slices of neighbouring tiles over the same
-    range of k, so that they share loads from L2. */
+    each cluster is a slice of one of these tiles. The later work units of a cluster are complete tiles. The
+    cluster with the last slice of a tile finishes the tile: it adds the sums of the earlier slices
+    (kbki_wg_fetch) in a fixed order, so the result is reproducible. The clusters with earlier slices store
+    their sums in the workspace (kbki_wg_keep) and never wait. Neighbouring clusters compute slices of
+    neighbouring tiles over the same range of k, so that they share loads from L2. */
 template <class Plan, class T> struct kbki_wg_walk {
     const kbki_mm<T>& io;
     // tiles: number of tiles of a product; all: number of pipeline stages of a tile; rest: number of tiles that
@@ -10690,9 +10697,9 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
 }
 /*  Starts the TMA loads of one pipeline stage from k0 on: the tile of A, and this CTA's share of the tile of B.
     In a cluster of two CTAs, each CTA loads half of the tile of B and multicasts this half to both CTAs. If B
-    is K-major, the share is a range of columns of B. Otherwise, the share consists of complete 64-column
-    panels, or of a range of k in every panel. TMA always delivers full boxes, with zeros for elements outside
-    the tensor. */
+    is K-major, the CTA's share of B is a range of columns of B. If B is not K-major, the CTA's share of B
+    consists of complete 64-column panels, or of a range of k in every panel. TMA always delivers full boxes,
+    with zeros for elements outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -10796,7 +10803,7 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
     if (Plan::pair > 1) // a CTA must not exit while the other CTA of the cluster may still arrive at its mbarriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
-// Adds the results of a wgmma to d. The caller must first wait for this wgmma by kbki_wg_wait.
+// Adds the results of a wgmma to d, after the caller has waited for this wgmma by kbki_wg_wait.
 template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) {
     kbki_wg_hold<Count>(sum);
 #pragma unroll
@@ -10815,8 +10822,8 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    // The following loop processes one stage at a time. With several blocks, it processes all stages; else it
-    // processes the first stage of an odd number of stages.
+    // The do loop processes one stage at a time: all stages if there are several blocks, else the first stage of
+    // an odd number of stages.
     if (Plan::blocks > 1 || depth % 2) {
 #pragma unroll 1
         do {
@@ -10875,8 +10882,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     products of a stage, it waits for the products of the previous stage and releases the slot of the previous
     stage. In the ping-pong schedule, each of two consumers takes every other work unit. A consumer starts a
     work unit when the other consumer has issued the last products of the preceding unit. The named barriers 3
-    and 4 signal this event. The consumers must keep this order, because an mbarrier distinguishes only odd and
-    even phases. A consumer must therefore never be two phases late. */
+    and 4 signal that the last products of a work unit have been issued. The two consumers must alternate,
+    because an mbarrier distinguishes only odd and even phases: a consumer must never be two phases late. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
@@ -11052,16 +11059,16 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 #ifdef __CUDACC__
 
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
-    operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. These
-    loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in
-    memory. A and B have the same permutation, so the sums do not change. Each of eight warps multiplies a part
-    of K, and the sums of the warps are added in a fixed order. */
+    operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
+    16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
+    in memory. A and B have the same permutation, so the sums do not change. Each of eight warps multiplies a
+    part of K, and the sums of the warps are added in a fixed order. */
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads this thread's part of 64 values of k. If Whole is false, only `left` values of k remain from the
-    // thread's position on, and elements beyond them are 0. ia, ib: offsets in A and in B, in elements, of the
-    // thread's rows at this position.
+    // Loads this thread's part of 64 values of k of A and of B. If Whole is false, only `left` values of k remain
+    // from the thread's position on, and elements beyond them are 0. ia, ib: offsets in A and in B, in elements,
+    // of the thread's rows at this position.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11142,11 +11149,11 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, this kernel keeps more
-    loads in flight than kbki_mm_thin_k. There are Ctas persistent CTAs per SM, each with one producer warp. A
-    CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix B is
-    therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64 values
-    of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
+/*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, kbki_mm_stream_k keeps
+    more loads in flight than kbki_mm_thin_k. There are Ctas persistent CTAs per SM, each with one producer
+    warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix
+    B is therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64
+    values of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
     neighbouring addresses are requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
@@ -11290,8 +11297,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  for 18)
     bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
-// Table of the configurations of the production kernel. Its columns are: name; bytes per element; the parameters
-// of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
+// Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
+// parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
     way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
@@ -11337,7 +11344,7 @@ KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
 // Returns the number of pipeline stages that cover K.
 KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; }
 // Returns whether the rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector.
-// TMA loads such unaligned rows at a lower rate.
+// TMA loads rows that are not aligned to 32 bytes at a lower rate.
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
@@ -11350,9 +11357,9 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM loads 73 bytes per
     cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the last wave, but adds
     3700 cycles, and 0.024 cycles per byte of the sums of all slices of a tile. DRAM moves 1500 bytes per cycle
-    for all SMs together. Computing and DRAM traffic overlap, except for 19 % of the shorter one of their two
-    times. A launch takes 4700 cycles; clusters add 1350 cycles. All constants were fitted to measured times of
-    bf16 products on an H100 at 1.98 GHz. */
+    for all SMs together. The time of the computation overlaps with the time of the DRAM traffic, except for 19
+    % of the shorter time. A launch takes 4700 cycles; clusters add 1350 cycles. All constants were fitted to
+    measured times of bf16 products on an H100 at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11384,8 +11391,8 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Returns the bytes of workspace that split-K needs with the most demanding configuration. This workspace suffices
-// for every tuned choice.
+// Returns the bytes of workspace that split-K needs with the most demanding configuration; these bytes suffice for
+// every tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
     for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
@@ -11570,9 +11577,9 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// Returns the address of a variable of this thread, which is NULL unless kbk_tune is launching a kernel. During
-// such a launch, the variable points to the choice of configuration that the launch must use, and the launch
-// stores its shape there. If `way` of this choice is -1, the launch chooses a configuration as usual.
+// Returns the address of a thread-local pointer. The pointer is NULL unless kbk_tune is launching a kernel. While
+// kbk_tune launches, the pointer points to the choice of configuration that the launch must use, and the launch
+// stores its shape in this choice. If the choice has way = -1, the launch chooses a configuration as usual.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
@@ -11645,9 +11652,9 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand has
-    panels of 32 elements for 32 values of k. wgmma cannot read these panels, so threads load the first operand
-    into registers. Each lane loads two values of k at a time. Lanes with an odd index load the two values in
-    reverse order, which avoids bank conflicts. */
+    panels of 32 elements for 32 values of k. wgmma reads 32-bit operands only if they are K-major, so threads
+    load the first operand into registers. Each lane loads two values of k at a time. Lanes with an odd index
+    load the two values in reverse order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
@@ -11763,7 +11770,7 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
 /*  Sets *h to a cuBLAS handle for the current device, with the caller's stream and workspace. Because the
     caller provides the workspace, cuBLAS calls allocate nothing and can be captured into a graph. The stream is
     set first, because setting the stream resets the workspace. The first call on a device creates the handle
-    and cannot be captured. This function is not thread-safe. Returns NULL on success, otherwise an error. */
+    and cannot be captured. kbki_cublas_get is not thread-safe. Returns NULL on success, otherwise an error. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -11799,8 +11806,8 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. It computes C' = B' A'
-    // (X': transpose of X), with the two inputs exchanged.
+    // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. cuBLAS therefore computes
+    // C' = B' A' (X': transpose of X), with the two inputs exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -11852,7 +11859,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
     Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
-    of 16, and C and both scale factors aligned to 16 bytes. If its requirements are not met, a rung returns an error. */
+    of 16, and C and both scale factors aligned to 16 bytes. If the requirements of a rung are not met, the rung returns
+    an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -11887,7 +11895,8 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// Returns NULL if TMA can load A and B, otherwise the reason why not. The launch detects all other errors.
+// Returns NULL if TMA can load A and B, otherwise the reason why not. All other errors are detected when the
+// kernel is launched.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -11924,8 +11933,8 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    // State of one device. It caches the algorithm of the last product, because choosing an algorithm takes longer
-    // than a launch.
+    // State of one device, which caches the algorithm of the last product, because choosing an algorithm takes
+    // longer than a launch.
     struct {
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
@@ -12054,7 +12063,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
-    The matrices of consecutive products are contiguous. The backward pass consists of two such batched products.
+    The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
@@ -12194,8 +12203,8 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Returns the number of heads that the variant cublas processes per cuBLAS call. It is chosen so that the scores
-// of these heads take about 1 GiB.
+// Returns the number of heads that the variant cublas processes per cuBLAS call, chosen so that the scores of
+// these heads take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12284,7 +12293,7 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
 }
 
 // Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
-// bytes_128: bytes of dynamic shared memory per CTA of these two kernels.
+// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128.
 template <class T>
 using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
 template <class T>
@@ -12354,15 +12363,15 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only `left` of these rows exist
-// in memory; the other rows are set to zero.
+// Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only the first `left` rows exist
+// in memory; the remaining rows of the copy are set to zero.
 template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  Kernel of rung online. One warp processes one row of q. For each tile of 32 keys, a lane computes one score
+/*  Kernel of rung online: one warp processes one row of q. For each tile of 32 keys, a lane computes one score
     and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running
     maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank conflicts when
     the lanes of a warp read a column. */
@@ -12416,11 +12425,12 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 // ---- The plain rungs without tensor cores end here. The kernels that follow are longer, because they are
 // optimised.
 
-/*  Rung flash. Shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the probabilities.
-    Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of both products. Of the scores, it computes
-    columns x, x + 16, x + 32 and x + 48. Of every 64 columns of the output, it computes columns 4 x to 4 x + 3.
-    Rows in shared memory are padded by 4 floats, so that 16-byte accesses to neighbouring rows have no bank
-    conflicts. Sixteen lanes of a warp share the same four rows, so reductions over a row use shuffles. */
+/*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
+    probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of both products. Of the scores
+    of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Of every 64 columns of the output, the
+    thread computes columns 4 x to 4 x + 3. Rows in shared memory are padded by 4 floats, so that 16-byte
+    accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share the same four rows, so
+    reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12470,9 +12480,9 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; it is called only if `doubt` is true.
-// For a masked key, the row of v is skipped. Multiplying the row by zero would not be enough, because a masked row
-// of v may contain NaN.
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; hidden is called only if `doubt` is
+// true. For a masked key, the row of v is skipped. Multiplying the row by zero would not be enough, because a
+// masked row of v may contain NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], const float (*v)[Dim + 4], int y, int x,
                                                  bool doubt, const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12495,7 +12505,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// Kernel of rung flash. A CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
+// Kernel of rung flash: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12558,8 +12568,8 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax kernel of the variant cublas, with one CTA per row of scores. It converts f32 scores to probabilities of
-// type T. The probabilities of masked keys are zero.
+// Softmax kernel of the variant cublas, with one CTA per row of scores. The kernel converts f32 scores to
+// probabilities of type T. The probabilities of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -12627,9 +12637,10 @@ template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, f
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Copies Rows rows of Dim elements to shared memory, in units of 16 bytes if `vector` is true. Only `left` of
-// these rows exist in memory; the other rows are set to zero. Rows in shared memory are padded by 8 elements, so
-// each row starts 4 banks after the previous row. ldmatrix therefore reads eight rows without bank conflicts.
+/*  Copies Rows rows of Dim elements to shared memory, in units of 16 bytes if `vector` is true. Only the first
+    `left` rows exist in memory; the remaining rows of the copy are set to zero. Rows in shared memory are
+    padded by 8 elements, so each row starts 4 banks after the previous row. ldmatrix therefore reads eight rows
+    without bank conflicts. */
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -12675,7 +12686,7 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-// Kernel of rung warpmma. A warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
+// Kernel of rung warpmma: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
 // lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a
 // row.
 template <class T, int Dim>
@@ -12734,7 +12745,7 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 // Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
 // false, writes zeros.
@@ -12804,7 +12815,7 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
 
 // Computes a b' in 16 x 8 blocks s[m][n]. a and b are in shared memory, as rows of Dim elements. Operands are
 // loaded Ahead steps before the mma that uses them. The one or two other warps per scheduler are too few to hide
-// the latency of these loads.
+// the latency of operand loads.
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12864,7 +12875,8 @@ template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
 // Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the exponents.
-// Returns whether any row of the warp has a new maximum. If so, the caller must multiply earlier sums by `factor`.
+// Returns whether any row of the warp has a new maximum. If a row has a new maximum, the caller must multiply
+// earlier sums by `factor`.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -12898,8 +12910,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums l, and stores o and lse of a warp's 32 rows. Only `left` of these rows exist.
-// rows: shared memory for 32 rows, used by this warp only.
+// Epilogue: divides o by the sums l, and stores o and lse of a warp's 32 rows. Only the first `left` rows of the
+// warp exist. rows: shared memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -12952,7 +12964,7 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
 }
 // Number of keys per buffer of K or V, chosen so that two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// Kernel of rung flashmma. A CTA processes 128 rows of q in four warps of 32 rows each. K and V are
+// Kernel of rung flashmma: a CTA processes 128 rows of q in four warps of 32 rows each. K and V are
 // double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
@@ -13052,7 +13064,7 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
 // Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
-// Only one thread calls this function.
+// Only one thread calls kbki_fa_fetch.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
                                               int head) {
@@ -13214,7 +13226,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-// Kernel of rung pingpong. A consumer issues two products together: the scores of a tile, and the product of the
+// Kernel of rung pingpong: a consumer issues two products together: the scores of a tile, and the product of the
 // previous tile with V. The tensor cores are therefore busy during the exponentials. The two consumers issue
 // products alternately.
 template <class T, int Dim>
@@ -13391,12 +13403,13 @@ template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> stru
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
 /*  Division of the rows of q into work items. A CTA processes one work item at a time. A big item has rows for
-    all consumer warpgroups. Heads with an index below `cut` have big items, followed by small items. All other
-    heads have small items only. The heads below `cut` form sections of `span` heads. Within a section, work
-    items are ordered by row, then by head, so that K and V of the section stay in L2. */
+    all consumer warpgroups. Heads with an index below `cut` have big items, followed by small items. Heads from
+    index `cut` on have small items only. The heads below `cut` form sections of `span` heads. Within a section,
+    work items are ordered by row, then by head, so that K and V of the section stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // of a head below `cut`: number of work items; number of big items
+    // tiles: number of work items of a head below `cut`; bigs: number of big items among them
+    int tiles, bigs;
     // small: rows of q per small item; smalls: number of small items of each head from `cut` on
     int small, smalls;
     // cut: index of the first head without big items; span: heads per section; section: work items per section
@@ -13470,11 +13483,11 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
-    For each work item, it loads the first keys before q, because the buffer of q becomes free later. Dynamic
-    scheduling: the index of a CTA's first work item is the index of the CTA. The CTA gets the index of each
-    further work item by incrementing an atomic counter. The first items of the CTAs need no request, but the
-    last request of each CTA finds no item. The total number of requests therefore equals the number of items.
-    The last request resets the counter to 0. */
+    For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
+    Dynamic scheduling: the index of a CTA's first work item is the index of the CTA. The CTA gets the index of
+    each further work item by incrementing an atomic counter. The first items of the CTAs need no request, but
+    the last request of each CTA finds no item. The total number of requests of all CTAs therefore equals the
+    number of work items. The last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13522,8 +13535,9 @@ __device__ __forceinline__ uint32_t kbki_fa_zero() {
     return zero;
 }
 
-// State of a consumer warpgroup, which processes 64 rows of q. In its functions, s holds scores and later
-// exponentials, and p holds exponentials as 16-bit values. p is unused if the exponentials are in shared memory.
+// State of a consumer warpgroup, which processes 64 rows of q. In the functions of kbki_fa_rows, s holds scores
+// and later exponentials, and p holds exponentials as 16-bit values. p is unused if the exponentials are in shared
+// memory.
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
@@ -13564,15 +13578,15 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces ptxas to compute the sums l at this point. Without this function, ptxas moves the additions between
-    // the next products, and scores occupy registers that the probabilities need. The condition of the nanosleep
-    // is never true, because no sum is negative.
+    // Forces ptxas to compute the sums l at this point. Without settle(), ptxas moves the additions between the
+    // next products, and scores occupy registers that the probabilities need. The condition of the nanosleep is
+    // never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Converts exponentials to 16 bits. Stores them in shared memory if Plan::shares is true, else in p.
+    // Converts exponentials to 16 bits, and stores them in shared memory if Plan::shares is true, else in p.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13671,11 +13685,12 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     return left;
 }
 /*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous tile
-    with V, even if the previous tile belongs to the previous work item. Two products are then in flight
-    (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the place of
-    the exponentials: it puts most of them after the wait for the product with V. A version that forced all
-    exponentials before this wait took 1 to 2 % longer on an H200. first: whether the scores belong to the first
-    tile of a work item. fresh: whether the product with V belongs to the first tile of a work item. */
+    with V, even if the previous tile belongs to the previous work item. Two products of a consumer are then in
+    flight (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the
+    place of the exponentials: it puts most of them after the wait for the product with V. A version that forced
+    all exponentials before the wait for the product with V took 1 to 2 % longer on an H200. first: whether the
+    scores belong to the first tile of a work item. fresh: whether the product with V belongs to the first tile
+    of a work item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13737,7 +13752,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashpp. The last warpgroup loads by TMA, and the other warpgroups compute.
+// Kernel of rung flashpp: the last warpgroup loads by TMA, and the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -13781,8 +13796,9 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
 }
 /*  Predicts the time, in picoseconds, at which all work items are finished, if every SM starts the next work
     item as soon as it is free. Each of the first `cut` heads has `bigs` big items and `rest` small items. Each
-    other head has `smalls` small items. Small items end in the order in which they started, and so do big
-    items. Two queues of end times are therefore sufficient. */
+    head from index `cut` on has `smalls` small items. Small items end in the order in which they started, and
+    so do big items. Two queues of end times, one for big items and one for small items, are therefore
+    sufficient. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -14102,11 +14118,11 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
 // ---- The plain rungs without tensor cores end here. The kernels that follow are longer, because they are
 // optimised.
 
-/*  Rung flash. It makes two passes over all pairs of row and key. p and ds are recomputed in each pass and
-    never stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and
-    loops over all keys. The second pass (Keys is true) computes dk and dv; a CTA of this pass keeps 32 keys,
-    and loops over all rows of q. No atomics are needed, because one thread computes each sum. Shared memory
-    holds three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in
+/*  Rung flash makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
+    stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and loops
+    over all keys. The second pass (Keys is true) computes dk and dv; a CTA of this pass keeps 32 keys, and
+    loops over all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds
+    three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in
     >>attention_simt. Thread (y, x) of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x
     and x + 16 of the loop operand. Of every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
@@ -14182,10 +14198,10 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Rung warpmma. It makes two passes over all pairs of row and key, like rung 4. A CTA keeps rows of two
-    operands in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and
-    do, it loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a
-    and b, and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
+/*  Rung warpmma makes two passes over all pairs of row and key, like rung 4. A CTA keeps rows of two operands
+    in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and do, it
+    loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a and b,
+    and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
     mma.sync, as in rung 5 of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
@@ -14235,11 +14251,11 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels that follow are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
-// First kernel of rungs flashmma and flashws. It computes D and the base of the exponents of every row. Rows that
-// pad the last tile get an infinite base, so that p = 0. Each lane reads 8 elements of do and of o, and sets 8
-// sums of dq to zero.
+// First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
+// the last tile get an infinite base, so that p = 0. Each lane reads 8 elements of do and of o, and sets 8 sums of
+// dq to zero.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14269,7 +14285,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last kernel of rungs flashmma and flashws. It converts the sums of dq from the layout of the main kernel's
+// Last kernel of rungs flashmma and flashws: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
@@ -14468,7 +14484,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// Kernel of rung flashmma. A CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q and do
+// Kernel of rung flashmma: a CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q and do
 // at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
@@ -14530,8 +14546,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// Launches the kernel of rung flashmma with 64 keys per CTA and one buffer for rows of q and do. This
-// configuration is used at d = 128 if an SM has less than 161 KiB of shared memory.
+// Launches the kernel of rung flashmma with 64 keys per CTA and one buffer for rows of q and do. The configuration
+// with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14635,14 +14651,15 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
 }
 
 // Loads a tile of K, V, Q or dO by TMA, in blocks of 64 rows by one panel of 64 columns. Only one thread calls
-// this function.
+// kbki_fab_load.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
 // Runs the producer, which is one thread. For each work item, the producer loads K, V, and all tiles of Q and dO
-// that see its keys. Of all these loads, only the load of the row statistics depends on the previous kernel (PDL).
+// that see the item's keys. Of the producer's loads, only the load of the row statistics depends on the previous
+// kernel (PDL).
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
@@ -14672,8 +14689,9 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                 kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
                                                         item.head);
             }
-            // Waits for the previous kernel (PDL). The consumers need not wait for it, because they add to dq only
-            // after the following load.
+            // The producer waits for the previous kernel (PDL) before it loads the statistics of rows. The
+            // consumers need not wait for the previous kernel, because they add to dq only after these statistics
+            // have arrived.
             kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
@@ -15086,8 +15104,9 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     *kbki_tuning() = NULL;
     if (why) c->why = why;
 }
-// Function that measures n candidates. It sets ns[i] to the nanoseconds per launch of candidate i, or to NaN if
-// candidate i was not measured. It returns NULL on success, otherwise the reason why no candidate was measured.
+// Function that measures n candidates. The function sets ns[i] to the nanoseconds per launch of candidate i, or to
+// NaN if candidate i was not measured. The function returns NULL on success, otherwise the reason why no candidate
+// was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
 // Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must contain the
@@ -15111,13 +15130,14 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
 #endif
 /*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest
     configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune also appends
-    it to the file `path`. If path is NULL, kbk_tune appends it to the file that the environment variable
-    KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch reads the file that KBK_TUNED
-    names. To read any other file, call kbk_tuned_load. variant: select or tf32 of matmul, matmul_e4m3 or bmm.
-    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
-    was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
-    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the
-    reason why no configuration was kept or why the file was not written. */
+    the fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the
+    file that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first
+    launch of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
+    kbk_tuned_load. variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the contents
+    of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before this header, or a
+    function of the caller. kbk_tune synchronises the device. Do not call kbk_tune or kbk_tuned_load while
+    another thread launches kernels. Returns NULL on success, otherwise the reason why no configuration was kept
+    or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15185,11 +15205,11 @@ typedef struct kbk_row {
 } kbk_row;
 
 // Returns the size of a struct of this library, or another constant, by its name. Returns -1 if the name is
-// unknown. This function is for callers that cannot include the header.
+// unknown. kbk_abi is for callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
 // Copies a row of the table to *r. Returns 1 on success, or 0 if the row does not exist.
 KBK_API int kbk_row_get(int row, kbk_row* r);
-// Returns the number of the row with these names, or -1 if no such row exists.
+// Returns the number of the row with this operation, direction and implementation, or -1 if no such row exists.
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
 // kbk_row_tensors, kbk_row_units, kbk_row_workspace, kbk_row_flops and kbk_row_bytes return -1 if the row does not
 // exist or the shape is invalid. elem: bytes per element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the
@@ -15200,8 +15220,8 @@ KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
 // Launches the implementation of a row. Returns NULL on success, otherwise the reason why nothing was launched.
-// device: number of the device that has the memory and the stream, or -1 for the current device. This device is
-// current during the launch. Outputs with kbk_tensor.optional may be NULL.
+// device: number of the device that has the memory and the stream, or -1 for the current device. kbk_row_launch
+// makes the device current during the launch. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // arguments as for kbk_op.ref
