@@ -7978,7 +7978,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
 // ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 // Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
-// Class c contains the ids c + (row << bits), where `row` is the number of the id within its class, from 0 on.
+// Class c contains the ids c + (row << bits), where `row` is the index of the id within its class.
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
@@ -7994,7 +7994,7 @@ struct kbki_emb_order {
     uint2 *hot, *hots;
     unsigned* order;   // numbers of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
-    // Returns the number of an id within class c, or ~0 if the id is not in class c.
+    // Returns the index of an id among the ids of class c, or ~0 if class c does not contain the id.
     __device__ __forceinline__ unsigned row(int id, unsigned c) const {
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
@@ -8043,7 +8043,7 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
 /*  Sorts the tokens of a class of ids by row of dW. kbki_emb_walk is faster than kbki_emb_rank for many tokens.
     All threads first rebuild the list of tokens in ascending order; `mine` is the number of tokens that this
     thread has found. Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row]
-    is the position in `order` of the next token of the row. */
+    is the position in `order` at which the next token of this row of dW is stored. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8165,8 +8165,8 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// Computes the hot rows of all classes. A work item is 16 vectors of one hot row. The work items are distributed
-// over the CTAs in round-robin order.
+// Computes the hot rows of dW in all classes of ids. A work item is 16 vectors of one hot row. The work items are
+// distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
@@ -8218,8 +8218,8 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     v.set(f);
 }
 /*  Second kernel of rung sorted. Its CTAs have three roles: adding vectors of dy, computing hot rows of dW, and
-    writing zeros. The first CTAs of the grid add vectors of dy. The CTAs that compute hot rows have the `hot`
-    block indices from `lead` on. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA
+    writing zeros. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead
+    + hot - 1 compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA
     covers `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during
     this time. */
 template <class T, int Width>
@@ -8965,8 +8965,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
     9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup the tiles of rung 9, multiplied by wgmma. An instruction multiplies 64 x 16 by 16 x 128 elements, and
-                all four warps of a warpgroup execute it together
+    10 warpgroup wgmma multiplies the tiles of rung 9. The four warps of a warpgroup execute each wgmma together.
+                One wgmma multiplies 64 x 16 by 16 x 128 elements
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
@@ -9320,8 +9320,8 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        // Each step multiplies 16 values of k. The first product of a tile overwrites the sums instead of adding
-        // to them.
+        // Each step computes the products for 16 values of k. The first product of a tile overwrites the sums
+        // instead of adding to them.
         for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
@@ -9801,8 +9801,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // Starts copying the next tile to shared memory at s. depth: number of values of k that remain, including
-    // those of this tile.
+    // Starts copying the next tile to address s of shared memory. depth: number of values of k that remain,
+    // including those of this tile.
     __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
@@ -9825,8 +9825,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
-// Kernel of rung cpasync: a cp.async pipeline of four stages. Three stages are being loaded while the fourth is
-// multiplied.
+// Kernel of rung cpasync: a cp.async pipeline of four stages. Three stages are being loaded while the tiles of the
+// fourth stage are multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -10024,8 +10024,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
                <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
                are idle while a tile is loaded
-    18 mmapipe cp.async pipeline of three tiles (multistage). Fragments are double-buffered in registers, and CTAs take
-               the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
+    18 mmapipe cp.async pipeline of three tiles (multistage). Fragments are double-buffered in registers.
+               CTAs take the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
                over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
                (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
@@ -10166,7 +10166,7 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Multiplies 16 rows of a warp's 64 x 64 tile, for one step of 16 values of k.
+// Adds to 16 rows of a warp's 64 x 64 sums the products for one step of 16 values of k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
@@ -10566,7 +10566,7 @@ template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> st
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
     static constexpr int staging = 2 * 64 * 128; // bytes of the two staging buffers of a warpgroup
-    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024 bytes are for alignment
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // includes 1024 bytes for alignment
     // keep: registers per consumer thread; spare: registers per producer thread. Of 65536 registers, a CTA uses
     // 128 * (40 + 2 * 232) or 128 * (32 + 3 * 160)
     static constexpr int keep = Groups == 3 ? 160 : 232, spare = Groups == 3 ? 32 : 40;
@@ -10759,8 +10759,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// TMA pipeline between the producer and the consumers. For every `Each` consumer threads, one thread arrives at
-// the `empty` mbarrier of a slot.
+// TMA pipeline between the producer and the consumers. One thread of every group of Each consumer threads arrives
+// at the `empty` mbarrier of a slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10929,8 +10929,8 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The production kernel, with warp specialization. The first warpgroup loads by TMA, and the other warpgroups
-// multiply (kbki_wg_consume).
+// The production kernel of matmul, with warp specialization. The first warpgroup loads by TMA, and the other
+// warpgroups multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
@@ -11061,14 +11061,14 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
     operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
     16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
-    in memory. A and B have the same permutation, so the sums do not change. Each of eight warps multiplies a
-    part of K, and the sums of the warps are added in a fixed order. */
+    in memory. A and B have the same permutation, so the sums do not change. Each of eight warps computes the
+    products for a part of K, and the sums of the warps are added in a fixed order. */
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads this thread's part of 64 values of k of A and of B. If Whole is false, only `left` values of k remain
-    // from the thread's position on, and elements beyond them are 0. ia, ib: offsets in A and in B, in elements,
-    // of the thread's rows at this position.
+    // Loads this thread's elements of A and of B for 64 values of k. If Whole is false, only `left` values of k
+    // remain from the thread's position on, and elements beyond them are 0. ia, ib: offsets in A and in B, in
+    // elements, of the thread's rows at this position.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11103,7 +11103,7 @@ struct kbki_mm_thin_step {
     }
 };
 // A CTA has two groups of eight warps. The two groups compute different columns of C. Each warp of a group
-// multiplies a part of K.
+// computes the products for a part of K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11150,7 +11150,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     }
 }
 /*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, kbki_mm_stream_k keeps
-    more loads in flight than kbki_mm_thin_k. There are Ctas persistent CTAs per SM, each with one producer
+    more loads in flight than kbki_mm_thin_k. The kernel has Ctas persistent CTAs per SM, each with one producer
     warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix
     B is therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64
     values of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
@@ -11420,10 +11420,10 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 }
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
-    The fields of such a line are: version of the format; bytes per element; layout; M; N; K; batch; configuration
-    (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave are split
-    along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU, the last
-    line is used. */
+    The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
+    configuration (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave
+    are split along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
+    the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
     kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
@@ -11432,7 +11432,7 @@ typedef struct kbki_tuned {
     kbki_wg_choice by;
 } kbki_tuned;
 typedef struct kbki_tuned_list {
-    kbki_tuned* of; // entries, in an array allocated by realloc
+    kbki_tuned* of; // array of tuned choices, allocated by realloc
     int64_t count;
 } kbki_tuned_list;
 KBK_FN const char* kbki_layout_name(int layout) {
@@ -11653,8 +11653,8 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand has
     panels of 32 elements for 32 values of k. wgmma reads 32-bit operands only if they are K-major, so threads
-    load the first operand into registers. Each lane loads two values of k at a time. Lanes with an odd index
-    load the two values in reverse order, which avoids bank conflicts. */
+    load the first operand into registers. Each lane loads the elements of two values of k at a time. Lanes with
+    an odd index load the two elements in reverse order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
@@ -11689,8 +11689,8 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
 };
 #endif
 // Transposes operand A (b = 0) or B (b = 1) of all products of a batch by one launch. The transposed matrices are
-// side by side: a row of the result holds one row of each product's matrix. The rows of consecutive products are K
-// elements apart.
+// side by side: a row of the result holds one row of each product's matrix. In the result, the rows of consecutive
+// products are K elements apart.
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -11854,8 +11854,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
                products use all SMs, too
-    99 cublas  cublasLtMatmul without fast accumulation (fast accumulation keeps sums of any length in the tensor
-               cores); workspace: 32 MiB
+    99 cublas  cublasLtMatmul; fast accumulation is off, because it keeps sums of any length in the tensor cores.
+               Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
     Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
@@ -12312,7 +12312,7 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     return kbki_launched();
 }
 
-// Kernels of rung naive. The first kernel has one thread per score, the second kernel has one thread per row of
+// Kernels of rung naive: the first kernel has one thread per score, the second kernel has one thread per row of
 // scores, and the third kernel has one thread per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
@@ -12426,11 +12426,11 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 // optimised.
 
 /*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
-    probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of both products. Of the scores
-    of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Of every 64 columns of the output, the
-    thread computes columns 4 x to 4 x + 3. Rows in shared memory are padded by 4 floats, so that 16-byte
-    accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share the same four rows, so
-    reductions over a row use shuffles. */
+    probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
+    output. Of the scores of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Of every 64
+    columns of the output, the thread computes columns 4 x to 4 x + 3. Rows in shared memory are padded by 4
+    floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share
+    the same four rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12687,8 +12687,8 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
     }
 }
 // Kernel of rung warpmma: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
-// lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a
-// row.
+// lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes hold
+// the scores of a row.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -13043,11 +13043,12 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
     8 flashrs  the kernel of rung 7 with three consumer warpgroups of 160 registers per thread
                <- while one consumer computes exponentials and another waits for its products, the third keeps the
                tensor cores busy. A tile serves 192 rows instead of 128
-    9 pingpong each of two consumers issues the scores of a tile before the product of the previous tile with V. The
+    9 pingpong each of two consumers issues the scores of a tile before the previous tile's product with V. The
                consumers issue products alternately (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
                <- the tensor cores have products to execute while a warpgroup computes exponentials
-    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling). With a causal mask, the
-               rows that see the most keys come first. Two to four consumers, chosen by shape. In >>attention_wgmma
+    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling).
+               With a causal mask, the rows that see the most keys come first. Two to four consumers, chosen by
+               shape. In >>attention_wgmma
                <- the next operands are loaded while results are stored. No CTA starts a long item when the others
                are about to finish. Work items that would not fill the last wave are cut into smaller ones
     bound by   arithmetic, and special functions. One exponential per score, at 16 per clock and SM, takes half the
@@ -13227,8 +13228,8 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
 #endif
 }
 // Kernel of rung pingpong: a consumer issues two products together: the scores of a tile, and the product of the
-// previous tile with V. The tensor cores are therefore busy during the exponentials. The two consumers issue
-// products alternately.
+// previous tile's probabilities with V. The tensor cores are therefore busy during the exponentials. The two
+// consumers issue products alternately.
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_fwd_pingpong_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -13351,7 +13352,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     const int64_t d = a->s.cols, ctas = io.heads * kbki_ceil(io.rows, 64 * groups);
-    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // 1024 bytes are for alignment
+    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // includes 1024 bytes for alignment
     Kernel* kernel = d == 64 ? at_64 : at_128;
     if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -13381,11 +13382,11 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 #ifdef __CUDACC__
 
 /*  Configuration of the kernel of rung flashpp. Groups: number of consumer warpgroups; each processes 64 rows
-    of q. Keys: keys per tile. Stages: number of stages of the K pipeline, and of the V pipeline. ItemPs:
-    picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an H200). shares:
-    whether probabilities pass through shared memory, because the registers hold the next scores. turns: whether
-    consumers issue products alternately (ping-pong schedule). Two consumers do not use the ping-pong schedule,
-    because it took 1 to 2 % longer. */
+    of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
+    pipeline. ItemPs: picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an
+    H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
+    turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
+    ping-pong schedule, because it took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
@@ -13397,7 +13398,7 @@ template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> stru
     static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
-    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024 bytes are for alignment
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // includes 1024 bytes for alignment
     // keep: registers per consumer thread; spare: registers per producer thread
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
@@ -13684,13 +13685,13 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous tile
-    with V, even if the previous tile belongs to the previous work item. Two products of a consumer are then in
-    flight (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the
-    place of the exponentials: it puts most of them after the wait for the product with V. A version that forced
-    all exponentials before the wait for the product with V took 1 to 2 % longer on an H200. first: whether the
-    scores belong to the first tile of a work item. fresh: whether the product with V belongs to the first tile
-    of a work item. */
+/*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous
+    tile's probabilities with V, even if the previous tile belongs to the previous work item. Two products of a
+    consumer are then in flight (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2).
+    ptxas chooses the place of the exponentials: it puts most of them after the wait for the product with V. A
+    version that forced all exponentials before the wait for the product with V took 1 to 2 % longer on an H200.
+    first: whether the scores belong to the first tile of a work item. fresh: whether the product with V belongs
+    to the first tile of a work item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -14003,7 +14004,7 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row: lse * log2(e), and D (see the card); each head is padded to a multiple of 64 rows
+    float2* stat; // per row: lse * log2(e), and D = do o; each head is padded to a multiple of 64 rows
     float* sum;   // sums of dq in f32, in the workspace
     int64_t heads, rows;
     float scale;
@@ -14038,7 +14039,7 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Kernels of rung naive. kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one thread
+// Kernels of rung naive: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one thread
 // per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
@@ -14315,7 +14316,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
     The two warps exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    // buffers: number of tiles of q and do
+    // buffers: number of buffers for tiles of q, and for tiles of do
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1;
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
     // kept: number of tiles of ds in shared memory. If only one tile of ds fits (before compute capability 9.0),
@@ -14610,7 +14611,7 @@ template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024 bytes are for alignment
+    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // includes 1024 bytes for alignment
     static_assert(panels * blocks == 2, "each warpgroup computes one block of dq");
 };
 struct kbki_fab_maps {
@@ -14650,8 +14651,7 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// Loads a tile of K, V, Q or dO by TMA, in blocks of 64 rows by one panel of 64 columns. Only one thread calls
-// kbki_fab_load.
+// Loads a tile of K, V, Q or dO by TMA, in boxes of 64 rows by 64 columns. Only one thread calls kbki_fab_load.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
@@ -14711,7 +14711,7 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 template <class T, class Plan> struct kbki_fab_keys {
     kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
     const char* base;
-    // panel: index of the 64 columns of dq, and block: index of the 64 rows of dq, that the warpgroup computes
+    // panel: index of the 64 columns of dq that the warpgroup computes; block: index of its 64 rows of dq
     int group, panel, block;
     float scale;             // factor that converts scores to base-2 logarithms
 
@@ -14962,7 +14962,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // span: number of heads whose rows and f32 sums of dq together fit into L2
+    // span: number of heads whose rows of q and do and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -15016,8 +15016,8 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #elif !defined(KBK_VARIANTS) && !defined(KBK_TYPES)
 #define KBKI_LAUNCH(has, f, T) f<T>
 #else
-// The body of this lambda is compiled only if the lambda is called, so f<T> is compiled only if `has` is true. The
-// simpler expression has ? f<T> : NULL would always compile f<T>.
+// The body of this lambda is compiled only if the lambda is called, so f<T> is compiled only if `has` is true. A
+// conditional expression without a lambda would always compile f<T>.
 #define KBKI_LAUNCH(has, f, T) \
     kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
 template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
@@ -15241,8 +15241,8 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// Returns the variant of a row. Returns NULL if the row does not exist, or if formulas and oracles do not support
-// the shape.
+// Returns the variant of a row of the table. Returns NULL if the row does not exist, or if formulas and oracles do
+// not support the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
