@@ -7984,7 +7984,7 @@ struct kbki_emb_order {
     int64_t tokens;
     unsigned entries, bits;
     int words;         // number of 32-bit words of `some` per class of ids
-    // one entry per token; x: number of tokens with the same id, or 0 if an earlier token has this id; y: position
+    // one entry per token. x: number of tokens with the same id, or 0 if an earlier token has the id. y: position
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
@@ -8217,11 +8217,11 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of rung sorted. Its CTAs have three roles: adding vectors of dy, computing hot rows of dW, and
-    writing zeros. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead
-    + hot - 1 compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA
-    covers `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during
-    this time. */
+/*  Second kernel of rung sorted. The CTAs of this kernel add vectors of dy, compute hot rows of dW, or write
+    zeros. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot -
+    1 compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA covers
+    `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this
+    time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8342,7 +8342,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
     The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
-    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. Such
+    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. These
     two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
     convert it to the half-split layout, permute the rows of the projection matrix. If D is odd, the last column of x
     is copied unchanged.
@@ -8535,8 +8535,8 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-// Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256.
-// If neither A nor B is copied, the result is 0.
+// Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256
+// bytes. If neither A nor B is copied, the result is 0.
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
@@ -8839,8 +8839,8 @@ __global__ void __launch_bounds__(256, 2)
 
 /*  Rungs vec and cpasync store tiles of f32 in shared memory as [k][i] and [k][j]. A K-major operand is
     transposed when it is stored in shared memory. The pitch of 132 floats spreads the stores of a warp over 32
-    different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4. The four blocks of a thread
-    are 64 rows or columns apart, so that the 16-byte reads of neighbouring threads are adjacent. */
+    different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4 results. The four blocks of a
+    thread are 64 rows or columns apart, so that the 16-byte reads of neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
 // Multiplies a tile of A by a tile of B, with 8 values of k, and adds the product to c.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
@@ -9545,7 +9545,7 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
 /*  Kernel of rung persist (persistent kernel): one CTA per SM computes one tile after another. Tiles are taken
-    in bands of 16 tile rows, column by column within a band, so that the operands of a band stay in L2. The
+    in bands of 16 tile rows, column by column within a band, so that L2 keeps the operands of a band. The
     producer loads the first stages of the next tile while the consumers store the current tile. `turn` counts
     the pipeline stages over all tiles of the CTA. */
 template <class T, bool AlongA, bool AlongB>
@@ -9791,8 +9791,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
-    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile; k:
-    // index along k of this element in the tile; at: its offset in the tile, in floats
+    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile. k:
+    // index along k, within the tile, of the thread's first element. at: offset of the thread's first element in
+    // the tile, in floats
     int left, k, at;
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
@@ -10076,8 +10077,9 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     const T *p, *base;
     // jump: elements from one pass to the next; turn: elements to advance in addition after the last pass
     int64_t jump, turn;
-    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile; k:
-    // index along k of this element in the tile; at: its byte offset in the tile
+    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile. k:
+    // index along k, within the tile, of the thread's first element. at: byte offset of the thread's first element
+    // in the tile
     int left, k, at;
     bool whole;         // whether all rows or columns of the tile are inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
@@ -10183,9 +10185,9 @@ template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
     U a, b;
 };
 /*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In the
-    register order of mma.sync, a thread holds pairs of neighbouring columns of rows lane / 4 and lane / 4 + 8.
-    If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each of them stores 16
-    bytes. Turned: whether C is the transpose of the product. */
+    register order of mma.sync, a thread holds pairs of neighbouring columns of two rows, lane / 4 and lane / 4
+    + 8, of the 16 rows. If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each
+    of them stores 16 bytes. Turned: whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
     bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
@@ -10531,8 +10533,8 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// layout in which A is not K-major and B is K-major; it is used to compute the product C' = B' A' (X': transpose
-// of X), whose rows are the columns of C.
+// layout in which A is not K-major and B is K-major. In this layout, C = A B is computed as C' = B' A' (X':
+// transpose of X). The rows of this product are the columns of C.
 #define KBKI_TT (KBK_TN + 1)
 // number of SMs of the largest GPU of compute capability 9.0, for which the workspace is sized
 #define KBKI_WG_SMS 132
@@ -10576,8 +10578,8 @@ struct kbki_wg_maps {
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
 // Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
-// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. Such a
-// box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
+// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. If B is
+// not K-major, a box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
                              : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
@@ -10608,8 +10610,8 @@ struct kbki_wg_unit {
     neighbouring tiles over the same range of k, so that they share loads from L2. */
 template <class Plan, class T> struct kbki_wg_walk {
     const kbki_mm<T>& io;
-    // tiles: number of tiles of a product; all: number of pipeline stages of a tile; rest: number of tiles that
-    // are split; rank: index of the CTA in its cluster; own: index of the cluster; index: next complete tile of
+    // tiles: number of tiles of a product. all: number of pipeline stages of a tile. rest: number of tiles that
+    // are split. rank: index of the CTA in its cluster. own: index of the cluster. index: next complete tile of
     // the cluster
     int tiles, all, rest, rank, own, index;
     bool split;                             // whether the next work unit is a slice
@@ -10774,8 +10776,8 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // Releases a slot that this warpgroup (or warp) has read: one thread per CTA of the cluster arrives at the
-    // `empty` mbarrier of that CTA, because all of these CTAs write to the slot.
+    // Releases a slot that this warpgroup (or warp) has read: one thread arrives at the `empty` mbarrier of each
+    // CTA of the cluster, because all CTAs of the cluster write to the slot.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
@@ -11067,8 +11069,8 @@ template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
     // Loads this thread's elements of A and of B for 64 values of k. If Whole is false, only `left` values of k
-    // remain from the thread's position on, and elements beyond them are 0. ia, ib: offsets in A and in B, in
-    // elements, of the thread's rows at this position.
+    // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets in A and in
+    // B, in elements, of the thread's rows at this position.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11102,8 +11104,8 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// A CTA has two groups of eight warps. The two groups compute different columns of C. Each warp of a group
-// computes the products for a part of K.
+// A CTA has two groups of eight warps. The two groups of a CTA compute different columns of C. Each warp of a
+// group computes the products for a part of K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11404,8 +11406,8 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     return most;
 }
 // kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that rung tf32 needs for
-// all products of a batch; 0 if the operand is not copied. kbki_scratch_tf32 returns the bytes of the complete
-// workspace.
+// all products of a batch. If the operand is not copied, kbki_tf32_copy returns 0 bytes. kbki_scratch_tf32 returns
+// the bytes of the complete workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -12427,10 +12429,10 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 
 /*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
     probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
-    output. Of the scores of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Of every 64
-    columns of the output, the thread computes columns 4 x to 4 x + 3. Rows in shared memory are padded by 4
-    floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share
-    the same four rows, so reductions over a row use shuffles. */
+    output. Of the scores of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Columns 4 x to 4
+    x + 3 of every 64 columns of the output are computed by the thread, too. Rows in shared memory are padded by
+    4 floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp
+    share the same four rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -13601,7 +13603,8 @@ template <class T, class Plan> struct kbki_fa_rows {
         if (Plan::shares) kbki_bulk_fence();
     }
     // place() returns the shared-memory address of this thread's row of exponentials for the first 16 keys.
-    // place(first, step) returns the address for keys 16 step to 16 step + 15; `first` is the result of place().
+    // place(first, step) returns the address of this thread's exponentials for keys 16 step to 16 step + 15;
+    // `first` is the result of place().
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13657,9 +13660,9 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     ring.next();
 }
 /*  Computes the first scores of the next work item in which this warpgroup has rows. No other product of this
-    warpgroup overlaps with the product for these scores. On entry, either *task has no rows for this warpgroup,
-    or its number of tiles is 0. Returns the number of tiles of keys that remain after the first one, or -1 if
-    no further work item has rows for this warpgroup. */
+    warpgroup overlaps with the product for these scores. On entry, *task has no rows for this warpgroup, or no
+    tiles. Returns the number of tiles of keys that remain after the first one, or -1 if no further work item
+    has rows for this warpgroup. */
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -14199,10 +14202,10 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Rung warpmma makes two passes over all pairs of row and key, like rung 4. A CTA keeps rows of two operands
-    in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and do, it
-    loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a and b,
-    and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
+/*  Rung warpmma makes two passes over all pairs of row and key, like rung flash. A CTA keeps rows of two
+    operands in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and
+    do, it loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a
+    and b, and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
     mma.sync, as in rung 5 of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
@@ -14255,8 +14258,8 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 // ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
 
 // First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
-// the last tile get an infinite base, so that p = 0. Each lane reads 8 elements of do and of o, and sets 8 sums of
-// dq to zero.
+// the last tile get an infinite base, so that p is zero. Each lane reads 8 elements of do and of o, and sets 8
+// sums of dq to zero.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14344,7 +14347,7 @@ __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lan
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
 // Computes p and ds of 32 keys, from `key` on, for 32 rows of q, from `row` on. part: index of `row` in its tile.
-// The exponentials overlap with the second product (do v), because the two do not depend on each other. hidden: 1
+// The exponentials overlap with the second product (do v), because neither of them depends on the other. hidden: 1
 // if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
@@ -14595,7 +14598,7 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 
     Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
     computes D and the bases of the exponents. The last kernel converts the sums of dq to rows of dq. Rows and keys
-    beyond the last one are read as zeros (TMA). p and ds are set to 0 for such rows and keys, and for masked pairs. do,
+    beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. do,
     q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
@@ -15145,7 +15148,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     double ns[KBK_CANDIDATES];
     cudaDeviceProp gpu;
     int device = 0, best = -1;
-    // way = -1: the launch chooses the configuration
+    // c[0].choice.by.way = -1 lets the launch choose the configuration
     c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1;
     kbk_candidate_launch(NULL, &c[0]);
     if (c[0].why) return c[0].why;
