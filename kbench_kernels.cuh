@@ -14598,8 +14598,8 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 
     Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
     computes D and the bases of the exponents. The last kernel converts the sums of dq to rows of dq. Rows and keys
-    beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. do,
-    q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs.
+    do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
