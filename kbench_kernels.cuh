@@ -7809,7 +7809,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 // The 16-byte vectors of y are numbered consecutively over all tokens. A row of y has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
@@ -7975,7 +7975,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 // Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
 // Class c contains the ids c + (row << bits), where `row` is the index of the id within its class.
@@ -8085,8 +8085,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        // kbki_follow_me lets the second kernel start only after the first loads of ids, which loads of the second
-        // kernel would delay.
+        // kbki_follow_me, which lets the second kernel start, is called after the first loads of ids, because
+        // loads of the second kernel would delay them.
         kbki_follow_me();
         __syncthreads();
     };
@@ -8217,9 +8217,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of rung sorted. The CTAs of this kernel add vectors of dy, compute hot rows of dW, or write
-    zeros. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot -
-    1 compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA covers
+/*  Second kernel of rung sorted. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros to dW.
+    The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot - 1
+    compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA covers
     `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this
     time. */
 template <class T, int Width>
@@ -8979,7 +8979,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
     14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    15 multicast the two CTAs of a cluster need the same tile of B. Each loads half of it for both (TMA multicast)
+    15 multicast the two CTAs of a cluster need the same tile of B. Each CTA loads half of it (TMA multicast)
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
@@ -9778,7 +9778,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
     Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
@@ -10042,7 +10042,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 #define KBKI_MMA_DEPTH 64
 // Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, aligned 4-byte
@@ -11502,8 +11502,7 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
                : "the configuration cannot compute this shape";
 }
 // Adds the entries of a file of tuned choices to the list. Returns NULL if the file could be read and no line was
-// skipped. Otherwise writes to `note`, and returns, the reason why the file cannot be read or why the first
-// skipped line is unusable.
+// skipped. If the file cannot be read or a line is skipped, writes the first reason to `note` and returns `note`.
 KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char* note, size_t size) {
     char line[512];
     int number = 0, skipped = 0, part = 0; // part: whether the last fgets() stopped before the end of a line
@@ -11574,8 +11573,8 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     return (void)loaded, &all;
 }
 // Adds the entries of a file of tuned choices to the choices of this process. Returns NULL if the file could be
-// read and no line was skipped. Otherwise writes to `note`, and returns, the reason why the file cannot be read or
-// why the first skipped line is unusable.
+// read and no line was skipped. If the file cannot be read or a line is skipped, writes the first reason to `note`
+// and returns `note`.
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
@@ -12747,7 +12746,7 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 // Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
 // false, writes zeros.
@@ -14255,7 +14254,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised, and longer than the plain rungs.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 // First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
 // the last tile get an infinite base, so that p is zero. Each lane reads 8 elements of do and of o, and sets 8
@@ -14284,7 +14283,8 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
-    kbki_follow_me(); // called late, so that CTAs of the next kernel (PDL) do not occupy SMs while they wait
+    // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
+    kbki_follow_me();
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
@@ -14795,8 +14795,8 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // Sets elements of s to 0 if their row or key is beyond the last one, or if their key is masked. row: first
-    // row of the tile of q. key: first key of the warpgroup.
+    // Sets an element of s to 0 if its row or key is beyond the last one, or if its key is masked. row: first row
+    // of the tile of q. key: first key of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -14921,7 +14921,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
         kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
-        // kbki_follow_me is called late, so that CTAs of the next kernel (PDL) do not occupy SMs while they wait
+        // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
     }
 }
