@@ -12423,8 +12423,7 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
                                st);
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels that follow are longer, because they are
-// optimised.
+// ---- The plain rungs without tensor cores end here. The kernels after this line are optimised.
 
 /*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
     probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
@@ -14118,8 +14117,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     return kbki_launched();
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels that follow are longer, because they are
-// optimised.
+// ---- The plain rungs without tensor cores end here. The kernels after this line are optimised.
 
 /*  Rung flash makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
     stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and loops
