@@ -8979,7 +8979,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
     14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    15 multicast the two CTAs of a cluster need the same tile of B. Each CTA loads half of it (TMA multicast)
+    15 multicast the two CTAs of a cluster share the same tile of B: each CTA multicasts half of the tile by TMA
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
@@ -12786,9 +12786,9 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
 }
 
 /*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
-    `to` have Dim elements, and only `left` rows exist. The results first pass through the same columns of
-    `rows` in shared memory, which are overwritten. The stores are therefore coalesced; a direct store from the
-    accumulators would write only 16 bytes to each of eight rows. */
+    `to` have Dim elements. `to` has only `left` rows, and further results are not stored. The results first
+    pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
+    coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
