@@ -7643,7 +7643,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         p = kbki_ce_all<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + warp, turn >> 1 & 1);
         const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
         T* out = dx + r * cols + part.c;
-        int goal = (int)(row.at - part.c); // number of elements from the vector to the target
+        int goal = (int)(row.at - part.c); // column of the target minus first column of the vector
         if (leads) loss[r] = kbki_ce_loss(p, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
         rest = part.left;
@@ -7678,7 +7678,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-#define KBKI_CE_PIECES 9 // preferred number of pieces per row; with it, five more pieces are in flight
+// KBKI_CE_PIECES is the preferred number of pieces of a row per CTA. A piece is one 16-byte vector per thread.
+// While a CTA processes 9 pieces of a row, loads of five more pieces are in flight.
+#define KBKI_CE_PIECES 9
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
     const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
@@ -7694,9 +7696,9 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
                                 io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
-// Chooses the number of threads with the fewest idle threads in a row's last piece. For example, a row of 50304
-// bf16 has 7.9 pieces of 800 vectors, but 6.1 pieces of 1024 vectors; with 1024, most warps would be idle in the
-// seventh piece.
+// Chooses the number of threads per CTA so that few threads are idle in the last piece of a row. A piece of a row
+// is one 16-byte vector per thread. For example, a row of 50304 bf16 elements has 7.9 pieces for 800 threads, but
+// 6.1 pieces for 1024 threads. With 1024 threads, most warps would be idle in the seventh piece.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
@@ -7706,7 +7708,7 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
-// Uses the smallest cluster in which a CTA's share of a row fits into shared memory.
+// Chooses the smallest cluster size for which each CTA's share of a row fits into its shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
@@ -7742,7 +7744,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Returns the expected number of distinct ids.
+// Returns the expected number of distinct ids, if all ids are drawn uniformly from the vocabulary.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7760,7 +7762,7 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
-// Forward: x is the table, y the result. Backward: x is dy, y is dW.
+// In the forward pass, x is the table W and y is the output y. In the backward pass, x is dy and y is dW.
 template <class T> struct kbki_embedding_io {
     const T* x;
     const int* ids;
@@ -7795,7 +7797,7 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
-// One warp per token.
+// Each warp copies the row of one token.
 template <class T, int Width>
 __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
@@ -7807,9 +7809,9 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
-// The vectors of y form one sequence over all tokens; a row has `per` vectors.
+// The 16-byte vectors of y are numbered consecutively over all tokens. A row of y has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // per is below 2^31
@@ -7819,7 +7821,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     const T* from[U];
     int64_t c[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) { // a CTA spans at most two long rows
+    for (int u = 0; u < U; u++) { // if a row has at least 64 * U vectors, a CTA copies parts of at most two rows
         unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
         c[u] = (int64_t)(at - ahead * row) * Width;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
@@ -7833,7 +7835,8 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// For few tokens: each token has a CTA, so that all SMs have work; no division is needed.
+// Kernel for few tokens. Each CTA copies the row of one token, so that all SMs have work. No division is needed to
+// find the token.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -7910,27 +7913,28 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
     3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted; each row of dW is written once
     end of measured */
-#define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
-#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of the first kernel
-#define KBKI_EMB_LIST 1024 // largest list of tokens in shared memory; a longer list is in the workspace
-#define KBKI_EMB_FEW 512   // up to this number of tokens, each token is compared with all others
-#define KBKI_EMB_HOT 32    // a row with more tokens is hot: all threads of a CTA add its tokens
+#define KBKI_EMB_TH 1024   // threads per CTA of the first kernel, kbki_emb_order_k
+#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of kbki_emb_order_k
+// largest number of tokens in a list in shared memory; longer lists are in the workspace
+#define KBKI_EMB_LIST 1024
+#define KBKI_EMB_FEW 512   // if a class has at most 512 tokens, each token is compared with all others
+#define KBKI_EMB_HOT 32    // a row of dW with more than 32 tokens is hot: all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Returns bits: ids with the same remainder modulo 2^bits form a class.
+// Returns the number of bits that defines a class: all ids with the same remainder modulo 2^bits form one class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-// number of 32-bit words that have a bit for each row of a class
+// Returns the number of 32-bit words of a bit mask with one bit per row of dW in a class of ids.
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// The scratch memory has, per token, entries in info, spill, hot and order; and per class, two numbers and a bit
-// per row.
+// The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. The workspace
+// also holds, for each class of ids, two numbers and one bit per row of dW.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -7961,7 +7965,7 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
     kbki_add4(p, x);
 #endif
 }
-// One thread per vector of dy.
+// Each thread adds one vector of dy to dW.
 template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
@@ -7971,31 +7975,34 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
-// Results of the first kernel, which the second kernel reads. Class c has the ids c + (row << bits), row = 0, 1,
-// ...
+// Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
+// Class c contains the ids c + (row << bits), where `row` is the index of the id within its class.
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // number of words of `some` per class
-    // per token: number of tokens with its id, or 0 if it is not the first token of this id; their position in
-    // `order`
+    int words;         // number of 32-bit words of `some` per class of ids
+    // one entry per token. x: number of tokens with the same id, or 0 if an earlier token has the id. y: position
+    // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
-    uint2* spill;      // token lists that are too long for shared memory
-    // hot: (row of dW, position in `order`), class by class; hots: per class, the number of hot rows and their
-    // position in `hot`
+    uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
+    // hot: rows of dW with more than KBKI_EMB_HOT tokens, class by class; x is the row of dW, y the position of
+    // its tokens in `order`. hots: one entry per class of ids; x is its number of hot rows, y the position of its
+    // first hot row in `hot`
     uint2 *hot, *hots;
-    unsigned* order;   // token numbers, sorted by row; tokens of a row are adjacent
-    unsigned* some;    // one bit per row: 1 if the row has a token
-    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // Returns ~0 if the id is not in class c.
+    unsigned* order;   // numbers of the tokens whose id occurs several times, grouped by id
+    unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
+    // Returns the index of an id among the ids of class c, or ~0 if class c does not contain the id.
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const {
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
-// Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
-// Calls start() while the first loads are in flight.
+// Calls use(id, token, there) for the tokens of this warp's share, 32 tokens at a time. The argument `there` is
+// false for threads beyond the end of the share. Sixteen loads per thread are in flight. Calls start() once, while
+// the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -8015,12 +8022,12 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-/*  Sorts the tokens of a class by row; fast for few tokens. The list may have any order; for each token, the
-    function counts the earlier tokens of the same id. */
+// Sorts the tokens of a class of ids by row of dW. kbki_emb_rank is faster than kbki_emb_walk for few tokens. For
+// each token, the function counts the earlier tokens with the same id. The list of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    // the bound is rounded up, so that all lanes of a warp execute the same number of iterations
+    // the bound of i is rounded up, so that all lanes of a warp execute the same number of iterations
     for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
@@ -8033,9 +8040,10 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens of a class by row; fast for many tokens. It rebuilds the list in token order; mine: number of
-    this thread's tokens. Then one warp processes 32 tokens at a time and finds tokens of the same row; start[row]
-    is the position of the row's next token. */
+/*  Sorts the tokens of a class of ids by row of dW. kbki_emb_walk is faster than kbki_emb_rank for many tokens.
+    All threads first rebuild the list of tokens in ascending order; `mine` is the number of tokens that this
+    thread has found. Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row]
+    is the position in `order` at which the next token of this row of dW is stored. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8066,21 +8074,24 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel: a CTA lists the tokens of its class, counts them by row, and sorts them by row and token.
+// First kernel of rung sorted: each CTA lists the tokens of one class of ids, counts them by row of dW, and groups
+// them by row. The tokens of a row of dW are in ascending order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    auto clear = [&] { // called while the ids are being loaded
+    auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_follow_me(); // after the loads of the ids, which loads of the second kernel would delay
+        // kbki_follow_me, which lets the second kernel start, is called after the first loads of ids, because
+        // loads of the second kernel would delay them.
+        kbki_follow_me();
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
-        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // id is -1 beyond the end
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // id is -1 beyond the last token
         below += key < c;
         if (key != c) {
             if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
@@ -8108,11 +8119,11 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
         kbki_emb_walk(o, total > KBKI_EMB_LIST ? o.spill + below : list, count, start, total, mine, slots);
 }
 
-#define KBKI_EMB_PUT 128 // threads of a CTA of the second kernel
-#define KBKI_EMB_U 4     // 16-byte vectors per thread
+#define KBKI_EMB_PUT 128 // threads per CTA of the second kernel, kbk_embedding_bwd_sorted_k
+#define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of the second kernel
 
-/*  Adds 16 vectors of one hot row: each of eight groups of sixteen threads adds every eighth token; then the
-    eight sums are added in a fixed order. */
+// Adds 16 vectors of one hot row of dW over all tokens of the row. Each of eight groups of sixteen threads adds
+// every eighth token. The sums of the eight groups are then added in a fixed order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8154,14 +8165,15 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// Processes the hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
+// Computes the hot rows of dW in all classes of ids. A work item is 16 vectors of one hot row. The work items are
+// distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // next item of this CTA; the numbering begins at class g
+    unsigned item = cta; // next work item of this CTA, counted from the first work item of class g
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8181,7 +8193,8 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Adds this thread's vector of the n tokens of a row; v already has the first token's vector.
+// Adds this thread's vector of dy over the n tokens of a row of dW. On entry, v holds the vector of the first
+// token.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8204,9 +8217,11 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  CTAs have three roles, in the order in which they start. First, CTAs that process vectors of dy; after the
-    first `lead` of these CTAs, the CTAs of the hot rows start. Last, CTAs that write zeros, for `group` rows of
-    dW each. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this time. */
+/*  Second kernel of rung sorted. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros to dW.
+    The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot - 1
+    compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA covers
+    `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this
+    time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8264,7 +8279,8 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     const char* why = kbki_embedding_args(a, io);
     return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
-// Sets dW to 0, because rows may have no tokens; then launches the additions.
+// Sets dW to 0, because a row of dW may have no tokens. Afterwards, launches the kernel that adds dy to dW by
+// atomics.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.y || io.entries * io.cols == 0) return NULL;
@@ -8290,7 +8306,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // number of rows of dW per CTA that writes zeros
+    unsigned group = 32; // number of rows of dW that are covered by one CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8325,15 +8341,17 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
-    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a
-    16-byte vector has the first or the second elements of its pairs, and two vectors rotate without a shuffle. For
-    the interleaved layout of the paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is
-    odd, the last column is copied
+    The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
+    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. These
+    two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
+    convert it to the half-split layout, permute the rows of the projection matrix. If D is odd, the last column of x
+    is copied unchanged.
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each number of the table. With 32 heads, which share of the DRAM traffic is the table?
+    predict: H threads read each cosine and each sine of cs. With 32 heads, which share of the DRAM traffic is due to
+    cs?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8366,7 +8384,7 @@ KBKI_REF(rope_fwd) {
 #ifdef __CUDACC__
 template <class T>
 __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
-    // pairs includes the last column if the number of columns is odd
+    // if the number of columns is odd, `pairs` also counts the last column, which has no partner
     const int half = cols / 2, pairs = cols - half;
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
     if (row >= rows) return;
@@ -8381,7 +8399,7 @@ __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t 
     y[0] = kbki_type<T>::from(a * c - b * s);
     y[half] = kbki_type<T>::from(b * c + a * s);
 }
-// Each token is processed by one row of threads of the CTA.
+// The threads of a CTA that have the same threadIdx.y process one token.
 template <class T>
 __global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8451,10 +8469,11 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the expected size of a sum of terms with random signs. If K = 0, C is zero
-    backward is the same operation (X': transpose of X). For layout NN: dA = dC B' in layout NT, dB = A' dC in layout TN
+    The backward pass of a product consists of two products. For layout NN: dA = dC B' in layout NT, and dB = A' dC in
+    layout TN (X': transpose of X).
     1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
                 <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
-    2 coalesced the threads of a warp compute neighbouring columns
+    2 coalesced the threads of a warp compute neighbouring columns of C
                 <- a warp reads one sector of A and neighbouring elements of B (Boehm 2022, "How to Optimize a CUDA
                 Matmul Kernel for cuBLAS-like Performance", kernel 2)
     3 shared    32 x 32 tiles in shared memory
@@ -8468,12 +8487,13 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
-    8 warptile  f32: tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands; split-K if
-                there are few tiles
+    8 warptile  f32: one tile size for the CTA, one for each warp, and one for each thread. Fragments are
+                double-buffered in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
                 <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
                 Operands of a band stay in L2, and split-K lets a small product use all SMs
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: >>matmul_select, the production kernel: combines 9 to 16 with split-K, batches and any alignment
+    19, 20: the production kernel in >>matmul_select combines the ideas of rungs 9 to 16 with split-K, batches and
+    any alignment
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -8493,33 +8513,36 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     99 cublas     2655 us 79 %      -  254  12 %  4 %      45 M  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
-#define KBKI_MM_TILE 128 // edge of a CTA's tile
+#define KBKI_MM_TILE 128 // rows and columns of a CTA's tile
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
              t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
-/*  The split-K factor for tiles of 128 x 256: as many slices as give each of 132 SMs a CTA, at most 32, and no
-    slice of K shorter than 64. The factor depends on the shape alone, so every GPU computes bitwise the same
-    result. */
+/*  Returns the split-K factor for tiles of 128 x 256 elements. The split-K factor is the largest number of
+    slices for which 132 SMs can run all CTAs at the same time, with one CTA per SM. K is split into at most 32
+    slices, and each slice covers at least 64 values of k. The split-K factor depends on the shape alone, so
+    every GPU computes bitwise the same result. */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Returns the number of
-// elements of a padded row.
+// A 16-bit operand is copied to padded rows if its row length is not a multiple of 16 bytes. Returns the number of
+// elements of a padded row. `line` is the number of elements of a row before padding.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-// Returns the bytes of both padded copies, for one product of a batch; a multiple of 256.
+// Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256
+// bytes. If neither A nor B is copied, the result is 0.
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-/*  The split-K factor of mmapipe (tiles of 128 x 128). K is split if the tiles alone would leave most SMs idle.
-    The factor is chosen to give each of 132 SMs two CTAs. No slice of K is shorter than 512. */
+// Returns the split-K factor of rung mmapipe, whose tiles have 128 x 128 elements. K is split only if the tiles
+// alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each slice
+// covers at least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8547,7 +8570,7 @@ KBKI_REF(matmul_fwd) {
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        if (s->layout == KBK_NT) // B is K-major, so k is the inner loop
+        if (s->layout == KBK_NT) // B is K-major, so the innermost loop runs over k
             for (int64_t n = 0; n < cols; n++, b += depth) {
                 double sum = 0, squares = 0;
                 for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
@@ -8566,23 +8589,26 @@ KBKI_REF(matmul_fwd) {
 #ifdef __CUDACC__
 template <class T> struct kbki_mm_factors {};
 template <> struct kbki_mm_factors<kbk_e4m3> {
-    const float *scale_a, *scale_b; // each points to one factor
+    const float *scale_a, *scale_b; // device addresses of the scale factors of A and B, one float each
 };
 template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t lda, ldb;                // leading dimensions of A and B: whichever stride is not 1
-    // number of tiles along N and along M; grid.x numbers all tiles, because grid.y is limited to 65535
+    // leading dimensions: elements between consecutive rows of A, or of B, in memory
+    int64_t lda, ldb;
+    // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
+    // grid.y is limited to 65535
     int64_t across, down;
-    // strides of A, B and C from one product of a batch to the next; grid.z is the index of the product
+    // distance, in elements, from one product of a batch to the next, for A, B and C; blockIdx.z is the index of
+    // the product
     int64_t sa, sb, sc;
-    unsigned* flags;                 // counters in the workspace
-    float* part; // split-K: CTA (., y) sums over `deep` values of k and writes its partial C here
-    // used in >>matmul_hopper only:
-    // layers: number of products in the batch; whole: number of tiles that are not split
+    unsigned* flags;                 // counters in the workspace that signal finished split-K slices
+    float* part; // partial sums of split-K in the workspace; NULL if K is not split
+    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members layers, whole, slices
+    // and store. layers: number of products in the batch; whole: number of tiles that are not split along K
     int64_t deep, layers, whole;
-    int64_t slices;              // number of slices of K into which the remaining tiles are split
+    int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
 };
 template <class T>
@@ -8609,11 +8635,12 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether every row starts on a 16-byte boundary. The length of a row is then a multiple of 16 bytes, too.
+// Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
+// consecutive rows. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
-// Launches a batch of products, with one product per index of grid.z and at most 65535 products per launch.
+// Launches a batch of products. blockIdx.z is the index of the product; a launch has at most 65535 products.
 template <class T, class Launch>
 const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
@@ -8623,8 +8650,8 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
-// Multiplies a sum by both scale factors (e4m3 only). If K = 0, the result is 0, even if a factor is infinite or
-// NaN.
+// Returns a sum of e4m3 products multiplied by both scale factors; returns sums of other types unchanged. If K =
+// 0, the result is 0, even if a scale factor is infinite or NaN.
 template <class T>
 __device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a,
                                                 const float* scale_b) {
@@ -8637,7 +8664,7 @@ template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
     return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
 }
-// Tells which operands are K-major (contiguous along k): A in layouts NN and NT, B in layout NT.
+// Tells which operands are K-major (contiguous along k): A in layouts NN and NT, and B in layout NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
@@ -8645,11 +8672,11 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-/*  Of the kernels below: A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of the strides am
-    and ak is 1, and one of bk and bn is 1. A CTA computes one tile of C. scale_a and scale_b are used for e4m3
-    only. */
-// One thread per element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32 rows of A
-// and of C.
+// In the arguments of rungs naive to regblock, element A[i,k] is at a[i * am + k * ak], and B[k,j] is at b[k * bk
+// + j * bn]. One of the strides am and ak is 1, and one of the strides bk and bn is 1. A CTA computes one tile of
+// C. scale_a and scale_b are used for e4m3 only.
+// Each thread computes one element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32
+// rows of A and 32 rows of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                        int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8663,7 +8690,7 @@ __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_
     c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// Coalescing: the threads of a warp compute neighbouring columns of one row.
+// Coalescing: the threads of a warp compute neighbouring columns of one row of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                            int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8677,15 +8704,16 @@ __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, in
     c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// Tiles of 32 x 32 in shared memory; one thread per element of C.
+// A CTA keeps tiles of A and B of 32 x 32 elements in shared memory. Each thread computes one element of C.
 template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                             int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
-    __shared__ float sa[32][33], sb[32][33]; // 33 columns: a transposed write has no bank conflicts
+    // the odd pitch of 33 floats avoids bank conflicts of transposed writes
+    __shared__ float sa[32][33], sb[32][33];
     int x = threadIdx.x, y = threadIdx.y;
     int64_t across = (n + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
-    // Coalescing: neighbouring threads load neighbouring elements.
+    // Coalescing: neighbouring threads load neighbouring elements of A, and of B.
     int ay = ak == 1 ? y : x, ax = ak == 1 ? x : y;
     int by = bn == 1 ? y : x, bx = bn == 1 ? x : y;
     float sum = 0;
@@ -8695,19 +8723,20 @@ __global__ void __launch_bounds__(1024)
         sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both operands are 0
+        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // the tiles hold zeros for k >= K
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
         c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// 1-D block tiling: 512 threads compute a tile of 64 x 64; a thread computes 8 elements of a column.
+// 1-D block tiling: 512 threads compute a tile of C of 64 x 64 elements. Each thread computes 8 elements of one
+// column.
 template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                             int64_t ak, int64_t bk, int64_t bn) {
-    __shared__ float sa[8][65], sb[8][65]; // odd pitch: no bank conflicts when a tile is written
+    __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
     int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
@@ -8733,9 +8762,9 @@ __global__ void __launch_bounds__(512)
 }
 
 #define KBKI_MM_BAND 16
-// Returns the row and column of a CTA's tile. Tiles are numbered column by column within bands of 16 tile rows.
-// CTAs that run at the same time then share operands in L2 (grouped ordering; CUTLASS calls it threadblock
-// swizzle).
+// Computes the row i0 and the column j0 of the first element of this CTA's tile, for tiles of tm x tn elements.
+// Tiles are numbered in bands of 16 tile rows, column by column within a band. CTAs that run at the same time
+// therefore share operands in L2 (grouped ordering; CUTLASS calls it threadblock swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -8749,7 +8778,8 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes four neighbouring elements of row i of an m x n matrix. wide: by one store.
+// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. If `wide` is true, one store writes all four
+// elements.
 template <class T>
 __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
@@ -8767,14 +8797,14 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
     }
 }
 
-/*  2-D register blocking: 256 threads compute a tile of 128 x 128; a thread computes 8 x 8 elements. grid.z is
-    the index of the product in a batch (bmm). The matrices of consecutive products are batch_a, batch_b and m *
-    n elements apart. */
+// 2-D register blocking: 256 threads compute a tile of C of 128 x 128 elements. Each thread computes 8 x 8
+// elements. In a batch (bmm), blockIdx.z is the index of the product. Consecutive products are batch_a elements
+// apart in A, batch_b elements apart in B, and m * n elements apart in C.
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                               int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
-    // odd pitch: no bank conflicts, whether a tile is written by rows or by columns
+    // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -8807,12 +8837,12 @@ __global__ void __launch_bounds__(256, 2)
             if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
-/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A
-    K-major operand is transposed when it is stored. With this pitch, the stores of a warp go to 32 different
-    banks. The 8 x 8 results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of
-    neighbouring threads are adjacent. */
+/*  Rungs vec and cpasync store tiles of f32 in shared memory as [k][i] and [k][j]. A K-major operand is
+    transposed when it is stored in shared memory. The pitch of 132 floats spreads the stores of a warp over 32
+    different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4 results. The four blocks of a
+    thread are 64 rows or columns apart, so that the 16-byte reads of neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-// Multiplies tiles that are 8 deep along k.
+// Multiplies a tile of A by a tile of B, with 8 values of k, and adds the product to c.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
@@ -8845,8 +8875,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
         kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
     }
 }
-// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: the stride of A, or of B,
-// that is not 1.
+// Kernel of rung vec: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is K-major.
+// lda, ldb: elements between consecutive rows of A, or of B, in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                             int64_t depth, int64_t lda, int64_t ldb) {
@@ -8874,7 +8904,8 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
     kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-// Launches one of the kernels above with a CTA per tile; more: the kernel arguments that follow the strides.
+// Launches the kernel of rung naive, coalesced, shared, column or regblock with one CTA per tile of C. more: the
+// kernel arguments that follow the strides.
 template <class T, class Kernel, class... More>
 const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
                           More... more) {
@@ -8934,8 +8965,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
     9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup the tiles of rung 9, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
-                instruction
+    10 warpgroup wgmma multiplies the tiles of rung 9. The four warps of a warpgroup execute each wgmma together.
+                One wgmma multiplies 64 x 16 by 16 x 128 elements
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
@@ -8948,7 +8979,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
     14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    15 multicast the two CTAs of a cluster need the same tile of B; each loads half of it for both (TMA multicast)
+    15 multicast the two CTAs of a cluster share the same tile of B: each CTA multicasts half of the tile by TMA
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
@@ -8997,9 +9028,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// Loads a tile of 128 rows (indices x) by 32 elements along k; elements outside the tensor are set to zero. Loads
-// are coalesced in every layout. Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads
-// eight rows without bank conflicts.
+// Loads a tile of 128 rows (index x) with 32 elements along k. Elements outside the tensor are set to zero. The
+// loads are coalesced in every layout. Each row starts 20 banks after the previous row, because the pitch is 40
+// elements. ldmatrix therefore reads eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9010,8 +9041,8 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
     for (int i = 0; i < 16; i++, x += along ? 8 : 0, k += along ? 0 : 2, p += along ? 8 * next_x : 2 * next_k)
         s[x][k] = x0 + x < size && k0 + k < depth ? *p : kbki_type<T>::from(0.0f);
 }
-// Stores a warp's sums. In each block of 16 x 8, lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and
-// l / 4 + 8.
+// Stores the 64 x 32 sums of a warp. In each block of 16 x 8 sums, lane l holds columns 2 (l % 4) and 2 (l % 4) +
+// 1 of rows l / 4 and l / 4 + 8.
 template <class T>
 __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
@@ -9022,7 +9053,8 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
         if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
-// Tensor cores by mma.sync. Loads and products alternate; barriers separate them.
+// Kernel of rung warpmma: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from the
+// products.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -9039,12 +9071,12 @@ __global__ void __launch_bounds__(256)
         for (int k = 0; k < 32; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            // a 16 x 16 block of A as four 8 x 8 matrices: upper left, lower left, upper right, lower right
+            // loads a 16 x 16 block of A as four 8 x 8 matrices: upper left, lower left, upper right, lower right
             for (int i = 0; i < 4; i++)
                 kbki_ldmatrix<false>(kbki_shared(&sa[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
-            // 16 columns by 16 of k as four 8 x 8 matrices: both halves of k of the first 8 columns, then of the
-            // next 8
+            // loads 16 columns of B with 16 values of k as four 8 x 8 matrices: both halves of k for columns 0 to
+            // 7, then both halves for columns 8 to 15
             for (int j = 0; j < 2; j++)
                 kbki_ldmatrix<false>(kbki_shared(&sb[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
@@ -9062,25 +9094,27 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
-/*  Copies a tile of 128 by 64 along k. The layout is the 128-byte swizzle, in which TMA also writes tiles (see
-    kbki_map). A K-major tile has 128 rows of 64 elements. Any other tile is two panels, and a panel has one row
-    of 64 elements for each k. A row has 128 bytes; its 16-byte vector p is stored in place p ^ row % 8, which
-    avoids bank conflicts. Each of 256 threads copies four vectors. The contiguous dimension is a multiple of 8,
-    so a vector lies either completely inside or completely outside the tensor. */
+/*  Copies a tile of 128 rows or columns with 64 elements along k. The layout of the tile in shared memory is
+    the 128-byte swizzle, which TMA also writes (see kbki_map). A K-major tile has 128 rows of 64 elements. A
+    tile that is not K-major has two panels; each panel has 64 rows of 64 elements, one row per value of k. A
+    row has 128 bytes. The 16-byte vector p of a row is stored at position p ^ row % 8, which avoids bank
+    conflicts. Each of 256 threads copies four 16-byte vectors of the tile. The contiguous dimension of the
+    tensor is a multiple of 8, so a vector lies either completely inside or completely outside the tensor. */
 template <bool Along, class T>
 __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
                                                int64_t k0, int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
-        int line = t / 8, pack = t % 8; // line: one of 128 rows if K-major, else one k of one of the two panels
+        // line: 128-byte row of the tile, 0 to 127; pack: 16-byte vector of this row
+        int line = t / 8, pack = t % 8;
         int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
         uint4 v = make_uint4(0, 0, 0, 0);
         if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));
         *reinterpret_cast<uint4*>(tile + line * 128 + (pack ^ line % 8) * 16) = v;
     }
 }
-// Reads a fragment of 16 rows or columns by 16 along k. Second: for operand B, whose fragment has registers 1 and
-// 2 exchanged.
+// Reads a fragment of mma.sync from a tile: 16 rows of A or 16 columns of B, with 16 elements along k. Second:
+// true for operand B, whose fragment has registers 1 and 2 exchanged.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -9088,7 +9122,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
-// Tensor cores by mma.sync, with 16-byte loads and stores to swizzled tiles that are 64 deep.
+// Kernel of rung swizzle: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles with 64
+// elements along k.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                                 int64_t depth, int64_t lda, int64_t ldb) {
@@ -9130,7 +9165,8 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     });
 }
 
-// Starts the TMA copy of a tile of 128 by 64 along k. Multicast: the copy goes to every CTA in the mask.
+// Starts the TMA copy of a tile of 128 rows or columns with 64 elements along k. Multicast: whether the copy goes
+// to every CTA of the cluster whose bit is set in `mask`.
 template <bool Along, bool Multicast = false>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k,
                                                 unsigned mask = 0) {
@@ -9142,7 +9178,8 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
             kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
 #endif
 }
-// Tensor cores by mma.sync, with swizzled tiles that TMA loads. An mbarrier counts the bytes that have arrived.
+// Kernel of rung tmaload: tensor cores multiply by mma.sync, and TMA loads the swizzled tiles. The mbarrier `full`
+// counts the bytes that have arrived.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9157,8 +9194,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            // always the bytes of complete tiles: TMA writes zeros for elements outside the tensor, and counts
-            // them, too
+            // The mbarrier always expects the bytes of complete tiles, because TMA writes zeros for elements
+            // outside the tensor and counts these zeros, too.
             kbki_bar_expect(&full, sizeof sa + sizeof sb);
             kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
@@ -9180,9 +9217,9 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 #endif
 }
-/*  Launches a kernel that loads by TMA: its tiles have 128 x Wide elements. cluster: 0 launches one CTA per
-    tile, 1 persistent CTAs, 2 persistent clusters of two CTAs. bytes: dynamic shared memory. K = 0: no kernel,
-    C is zero. */
+// Launches a kernel that loads by TMA and whose tiles have 128 x Wide elements. cluster = 0 launches one CTA per
+// tile; 1 launches persistent CTAs; 2 launches persistent clusters of two CTAs. bytes: bytes of dynamic shared
+// memory per CTA. If K = 0, no kernel is launched, and C is set to zero.
 template <class T, int Wide, bool Store = false, class Kernel>
 const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes,
                           int cluster, const char* (*needs)(void) = kbki_needs_hopper) {
@@ -9234,8 +9271,8 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     return kbki_step_run<T, 128>(a, st, kernel, 256, 0, 0, [] { return kbki_needs(90); });
 }
 
-// Stores 64 x Width sums of a warpgroup. Thread t holds row r = t / 32 * 16 + t % 32 / 4 and row r + 8, and two of
-// every 8 columns.
+// Stores the 64 x Width sums of a warpgroup. With r = t / 32 * 16 + t % 32 / 4, thread t holds two of every 8
+// columns of rows r and r + 8.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -9255,10 +9292,11 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor holds the address and
-    layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
-    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers,
-    commit_group closes a group, and wait_group waits for its results. */
+/*  Kernel of rung warpgroup: by wgmma, a warpgroup of four warps multiplies operands that are in shared memory.
+    A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX
+    ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma after
+    earlier accesses to the registers that wgmma uses. commit_group closes a group of wgmma instructions, and
+    wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9269,7 +9307,7 @@ __global__ void __launch_bounds__(128)
     int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    float d[2][64]; // sums of two blocks of 64 x 128
+    float d[2][64]; // sums of two blocks of 64 rows by 128 columns
     u.set(sa), v.set(sb);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -9282,7 +9320,8 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        // each step multiplies 16 of k; the first product overwrites the sums instead of adding to them
+        // Each step computes the products for 16 values of k. The first product of a tile overwrites the sums
+        // instead of adding to them.
         for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
@@ -9296,8 +9335,8 @@ __global__ void __launch_bounds__(128)
     kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
-// Writes 64 rows by 64 columns of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA store
-// undoes.
+// Writes 64 rows of 64 results to shared memory by stmatrix. The results have the 128-byte swizzle, which the TMA
+// store undoes.
 template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int lane = threadIdx.x % 32, line = threadIdx.x % 128 / 32 * 16 + lane % 16;
@@ -9319,7 +9358,8 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Double buffering: while wgmma multiplies the operands of one stage, TMA loads those of the other.
+// Kernel of rung wgmma (double buffering): while wgmma multiplies the operands in one stage, TMA loads the
+// operands of the next step into the other stage.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9335,7 +9375,7 @@ __global__ void __launch_bounds__(128)
     kbki_wg_operand<AlongB> v;
     float d[2][64];
     u.set(stages), v.set(stages + 128 * 128);
-    auto load = [&](int step) { // called by one thread
+    auto load = [&](int step) { // only one thread calls load()
         char* stage = stages + step % 2 * Bytes;
         kbki_bar_expect(full + step % 2, Bytes);
         kbki_step_fetch<AlongA>(stage, &map_a, full + step % 2, i0, step * 64);
@@ -9361,7 +9401,7 @@ __global__ void __launch_bounds__(128)
                     k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<0>();
-        __syncthreads(); // all warps have finished reading this stage
+        __syncthreads(); // all warps have finished reading the stage that load() overwrites
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
@@ -9373,10 +9413,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the
-    consumer warpgroup multiplies. Each stage has two mbarriers: one signals that the stage is full, the other
-    that it is empty. The consumer issues the products of a stage before those of the previous stage have
-    finished. */
+/*  Kernel of rung ws (warp specialization): one thread of a producer warpgroup keeps a pipeline of four stages
+    full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the stage is
+    full, and `empty` signals that it is empty. The consumer issues the products of a stage before the products
+    of the previous stage have finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9421,7 +9461,7 @@ __global__ void __launch_bounds__(256)
                     d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16),
                     k ? 1 : step);
         kbki_wg_commit();
-        kbki_wg_wait<1>(); // the products of the previous step have finished
+        kbki_wg_wait<1>(); // waits until the products of the previous step have finished
         if (step && threadIdx.x == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
     }
     kbki_wg_wait<0>();
@@ -9435,8 +9475,9 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each computes 64 of its rows.
-    The producer releases registers for the consumers, which hold 128 sums per thread. */
+// Kernel of rung coop (cooperative schedule): two consumer warpgroups share a tile of C of 128 x 256 elements, and
+// each of them computes 64 rows of the tile. The producer releases registers for the consumers, which hold 128
+// sums per thread.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9494,8 +9535,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
-// Returns the row and column of the tile that CTA `rank` of a cluster computes in work unit `index`. Tiles are
-// numbered column by column within bands of 16 tile rows.
+// Returns the row and the column of the tile that CTA `rank` of a cluster computes in work unit `index`, counted
+// in tiles. Tiles are numbered in bands of 16 tile rows, column by column within a band.
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
@@ -9503,9 +9544,10 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Persistent kernel: one CTA per SM computes one tile after another. Tiles are taken column by column within
-    bands of 16 tile rows, so that the operands of a band stay in L2. The producer loads the first stages of the
-    next tile while the consumers store the current tile. `turn` counts the stages of all tiles. */
+/*  Kernel of rung persist (persistent kernel): one CTA per SM computes one tile after another. Tiles are taken
+    in bands of 16 tile rows, column by column within a band, so that L2 keeps the operands of a band. The
+    producer loads the first stages of the next tile while the consumers store the current tile. `turn` counts
+    the pipeline stages over all tiles of the CTA. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9559,7 +9601,8 @@ __global__ void __launch_bounds__(384)
             if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         }
         kbki_wg_wait<0>();
-        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // releases the tile's last stage
+        // signals that the tile's last stage is empty
+        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         kbki_wg_hold<128>(d);
         kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
@@ -9570,9 +9613,9 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-/*  Multicast: the two CTAs of a cluster compute tiles one above the other, so they need the same tile of B.
-    Each CTA loads half of that tile and multicasts it to both. A stage is empty when the consumers of both CTAs
-    have released it, because both CTAs write to it. */
+// Kernel of rung multicast: the two CTAs of a cluster compute tiles one above the other, so both need the same
+// tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty only
+// when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9598,7 +9641,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
+                kbki_bar_expect(full + slot, Bytes); // expects the tile of A and both halves of the tile of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9622,7 +9665,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
+                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9632,7 +9675,7 @@ __global__ void __launch_bounds__(384)
         }
     }
     __syncwarp();
-    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+    kbki_cluster_barrier(); // a CTA must not exit while the other CTA may access its shared memory
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
@@ -9640,9 +9683,9 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next
-    tile is multiplied. Each consumer has two staging buffers. Before a buffer is written again, the thread that
-    started its TMA store waits until the store has read it. */
+// Kernel of rung tma: a consumer writes 64 columns of results at a time to a staging buffer. TMA stores the buffer
+// to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
+// written again, the thread that started the TMA store of this buffer waits until the store has read it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9668,7 +9711,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
+                kbki_bar_expect(full + slot, Bytes); // expects the tile of A and both halves of the tile of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9693,7 +9736,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
+                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9702,7 +9745,8 @@ __global__ void __launch_bounds__(384)
 #pragma unroll
             for (int x = 0; x < 256; x += 64) {
                 char* buffer = staging + x / 64 % 2 * 64 * 128;
-                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the last but one store has read this buffer
+                // waits until all TMA stores but the last one have read their staging buffers
+                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>();
                 kbki_barrier<128>(1 + group);
                 kbki_step_stage<T>(buffer, d + x / 2);
                 kbki_bulk_fence();
@@ -9711,14 +9755,14 @@ __global__ void __launch_bounds__(384)
                     kbki_tma_store(&map_c, buffer, at.y * 256 + x, at.x * 128 + group * 64);
             }
         }
-        // a CTA must not exit before the stores have read its shared memory
+        // a CTA must not exit before its TMA stores have read shared memory
         if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
     }
     __syncwarp();
-    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+    kbki_cluster_barrier(); // a CTA must not exit while the other CTA may access its shared memory
 #endif
 }
-// Returns whether TMA can store rows of C.
+// Returns whether the rows of C are aligned to 16 bytes, so that TMA can store them.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
@@ -9734,12 +9778,12 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
-    Breadth by Depth elements; Depth is its size along k. A K-major operand is copied element by element, which
-    transposes it and accepts any address. Any other operand is copied in units of 16 bytes if it is aligned
-    (Wide), otherwise of 4 bytes. */
+    Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
+    which transposes it and accepts any address. An operand that is not K-major is copied in units of 16 bytes
+    if Wide is true, else in units of 4 bytes. Wide requires rows that are aligned to 16 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
@@ -9747,7 +9791,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
-    // left: elements from this thread's element to the end of the tensor; k, at: index along k, offset in the tile
+    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile. k:
+    // index along k, within the tile, of the thread's first element. at: offset of the thread's first element in
+    // the tile, in floats
     int left, k, at;
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
@@ -9756,7 +9802,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // depth: number of elements that remain along K
+    // Starts copying the next tile to address s of shared memory. depth: number of values of k that remain,
+    // including those of this tile.
     __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
@@ -9764,9 +9811,10 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // Flat: this loop is unrolled. The compiler then issues this loop and the one above and predicates one
-            // of them off, so that FMAs fill the gaps between copies. If the loop is not unrolled, it remains a
-            // branch. Only layout NN is faster with unrolling.
+            // If Flat is true, the loop for edge tiles is unrolled. If this loop is unrolled, the compiler
+            // replaces the if/else by predicated instructions of both loops, so that FMAs fill the gaps between
+            // copies. If Flat is false, the if/else remains a branch. Unrolling makes the kernel faster in layout
+            // NN only.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9778,7 +9826,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
-// cp.async pipeline of four stages: three tiles are in flight while one is multiplied.
+// Kernel of rung cpasync: a cp.async pipeline of four stages. Three stages are being loaded while the tiles of the
+// fourth stage are multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -9796,11 +9845,14 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        // this tile has arrived for all threads; all threads have read the previous tile, which may be overwritten
+        // After this barrier, all threads see the tiles of the current stage. All threads have also read the
+        // previous stage, which is overwritten next.
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // groups may be empty, so that the same wait is correct for the last tiles
+        // The group of copies may be empty at the end of K. An empty group is closed, too, so that kbki_ahead_wait
+        // is also correct for the last tiles.
+        kbki_ahead_close();
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
@@ -9808,19 +9860,21 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
-// Configuration: tile sizes of a CTA (M, N, K) and of a warp, lanes of a warp along M, stages of the cp.async
-// pipeline, CTAs per SM.
+// Configuration of rung warptile. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN: tile
+// sizes of a warp. LanesM: number of lanes of a warp along M. Stages: stages of the cp.async pipeline. Ctas: CTAs
+// per SM.
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
     static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
     static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
     static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    // floats of a tile of A; floats of the tiles of A and B
+    // floats_a: floats of a tile of A in shared memory; stage: floats of a tile of A and a tile of B
     static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4);
     static constexpr int bytes = Stages * stage * 4;
 };
-// Loads the operand values of a thread for one k, as vectors of four. Vectors are 4 * Apart floats apart.
+// Loads Count values of an operand for one value of k from shared memory to registers, in vectors of four.
+// Consecutive vectors of a thread are 4 * Apart floats apart.
 template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
     for (int e = 0; e < Count; e += 4)
@@ -9838,8 +9892,8 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// Combines a cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K (grid.y is
-// the slice).
+// Kernel of rung warptile, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
+// double-buffered fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9871,7 +9925,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
 #pragma unroll
         for (int k = 0; k < Plan::tile_k; k++) {
             constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // all threads have read this tile, and the next tile has arrived
+            if (k == LastStep) { // all threads have read the current tile, and the next tile has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
                 kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
@@ -9892,8 +9946,8 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     if (io.part) kbki_follow_me(); // lets kbki_mm_sum_k start
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// Adds the split-K slices in a fixed order, so that every launch computes bitwise the same result. Eight loads are
-// in flight per thread.
+// Adds the partial sums of the split-K slices in a fixed order, so that every launch computes bitwise the same
+// result. Each thread has eight loads in flight.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
@@ -9971,8 +10025,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
                <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
                are idle while a tile is loaded
-    18 mmapipe cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
-               bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
+    18 mmapipe cp.async pipeline of three tiles (multistage). Fragments are double-buffered in registers.
+               CTAs take the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
                over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
                (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
@@ -9981,17 +10035,18 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    In shared memory, both kernels keep the order that the operands have in global memory. Tiles are 64 deep in k:
-    [x][64] for a K-major operand, else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is
-    stored in place c ^ (row % 8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the
-    copies have bank conflicts. */
+    In shared memory, rungs mma and mmapipe keep the order that the operands have in global memory. Tiles have 64
+    elements along k. A tile of a K-major operand is stored as [x][64]. Any other tile is stored as [64][x], and
+    ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at position c ^ (row % 8). Vectors with the
+    same c of eight consecutive rows are therefore in different banks, so that neither ldmatrix nor the copies have bank
+    conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
 #define KBKI_MMA_DEPTH 64
-// Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
-// Elements from n on are set to 0.
+// Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, aligned 4-byte
+// loads read nearly all of the elements. Elements n to 7 of the result are 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10011,8 +10066,8 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements; 64 is its
-    size along k. Thread t copies the 16-byte vector t % packs of several rows. Along: the operand is K-major. */
+// Copies the tiles of one operand, one after the other along k. A tile has Breadth rows or columns and 64 elements
+// along k. Thread t copies the 16-byte vector t % packs of several rows. Along: whether the operand is K-major.
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
@@ -10020,11 +10075,13 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
     static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "all rows of a thread have the same swizzle");
     const T *p, *base;
-    int64_t jump, turn; // elements to advance after a pass, and additionally after the last pass
-    // left: elements from this thread's element to the end of the tensor; k, at: index along k, byte offset in the
-    // tile
+    // jump: elements from one pass to the next; turn: elements to advance in addition after the last pass
+    int64_t jump, turn;
+    // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile. k:
+    // index along k, within the tile, of the thread's first element. at: byte offset of the thread's first element
+    // in the tile
     int left, k, at;
-    bool whole;         // the complete width of the tile is inside the tensor
+    bool whole;         // whether all rows or columns of the tile are inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
@@ -10034,14 +10091,16 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // Returns how many of the eight elements of pass i are inside the tensor; a value below 1 means none.
+    // Returns how many elements, from this thread's vector of pass i on, are inside the tensor. A result of 8 or
+    // more means the complete vector, and a result below 1 means no element.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
-        // elements along k from this vector on
+        // number of values of k from the start of this vector to the end of the tile or of K
         int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k;
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
-    // inside() copies a quarter of a tile that is completely inside the tensor, and edge() a quarter of any tile.
-    // Rows are aligned to 16 bytes, so a vector lies either completely inside or completely outside the tensor.
+    // inside() copies a quarter of a tile that is completely inside the tensor; edge() copies a quarter of any
+    // tile. Rows are aligned to 16 bytes, so a vector lies either completely inside or completely outside the
+    // tensor.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -10049,8 +10108,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-// not unrolled, so that the loop remains a branch; an unrolled loop would be issued for inner tiles, too,
-// predicated off
+// The loop for edge tiles is not unrolled, so that it remains a branch. An unrolled loop would become predicated
+// instructions, which would be issued even for tiles inside the tensor.
 #pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
@@ -10058,7 +10117,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // Copies a tile through registers. Wide: loads 16 bytes at a time; otherwise any alignment is accepted.
+    // Copies a tile through registers. If Wide is true, each load reads 16 aligned bytes; otherwise any alignment
+    // is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -10073,8 +10133,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// Copies a quarter of the tile of A and of the tile of B. Sure: the caller knows that both tiles are completely inside
-// their tensors.
+// Copies a quarter of a tile of A and a quarter of a tile of B. Sure: whether the caller knows that both tiles are
+// completely inside their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -10083,14 +10143,15 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
         a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  Computes the addresses at which a lane reads the fragments of 16 rows or columns by 16 along k. The
-    registers must be in the order of mma.sync. Which choice of First gives that order depends on the operand
-    and on its layout. First: lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. Not
-    First: lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
+/*  Computes the addresses at which a lane reads the fragments of an operand by ldmatrix. A fragment has 16 rows
+    or columns with 16 elements along k. mma.sync requires a certain order of the fragment's registers, and
+    First selects this order. Which value of First is right depends on the operand and on its layout. If First
+    is true, lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. If First is false,
+    lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
-    uint32_t at[4]; // addresses for steps 0 to 3 along k if K-major, else for fragments i = 0 to 3
-    // x: the first row or column of this warp in the tile, a multiple of 64.
+    uint32_t at[4]; // addresses of steps 0 to 3 along k if the operand is K-major, else of fragments 0 to 3
+    // x: first row or column of the tile that this warp reads, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
         int row = lane % 8 + (First ? low : high) * 8, pack = First ? high : low;
@@ -10102,12 +10163,12 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Loads the fragment of 16 rows or columns from 16 i on, and of 16 along k from 16 step on.
+    // Loads a fragment: rows or columns 16 i to 16 i + 15, with values 16 step to 16 step + 15 of k.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Multiplies 16 rows of a warp's 64 x 64 tile, for one step of 16 along k.
+// Adds to 16 rows of a warp's 64 x 64 sums the products for one step of 16 values of k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
@@ -10123,9 +10184,10 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
 template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
     U a, b;
 };
-/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbouring columns of rows lane / 4 and
-    lane / 4 + 8, in the order of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange
-    32-bit words, and each stores 16 bytes. Turned: C is the transpose of the product. */
+/*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In the
+    register order of mma.sync, a thread holds pairs of neighbouring columns of two rows, lane / 4 and lane / 4
+    + 8, of the 16 rows. If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each
+    of them stores 16 bytes. Turned: whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
     bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
@@ -10163,7 +10225,8 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
     }
 }
 
-// Uses one swizzled buffer per operand: loads tiles through registers, synchronises, and multiplies by mma.sync.
+// Kernel of rung mma, with one swizzled buffer per operand. Threads load tiles through registers, synchronise, and
+// multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10209,14 +10272,14 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-// Selects a CTA's product of the batch and its slice of K.
+// Changes io to the product of the batch and to the slice of K that this CTA computes.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// Combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K (grid.y is the
-// slice).
+// Kernel of rung mmapipe, which combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments,
+// and split-K. blockIdx.y is the index of the split-K slice.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -10241,12 +10304,13 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // elements of K from the tile that is being loaded on
+    // number of values of k from the tile that is being loaded to the end of K
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1);
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
             int more = (step + 1) % Steps;
-            if (step == LastStep) { // all threads have read this tile, and the next tile has arrived
+            if (step == LastStep) { // all threads have read the current tile, and the next tile has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
@@ -10298,8 +10362,10 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
         });
     });
 }
-#define KBKI_MMA_FEW 120 // CTAs: nearly one per SM of a large GPU
-// Copies rows of any length to rows that are padded to 16 bytes, with zeros. One warp per row.
+// smallest number of CTAs for which 256-wide tiles are used: nearly one per SM of a large GPU
+#define KBKI_MMA_FEW 120
+// Copies rows of any length to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
+// row.
 template <class T>
 __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
@@ -10309,7 +10375,9 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
     }
 }
-// Copies an operand of `batch` products to `room`. Sets p, ld and stride to those of the copy, and advances room.
+// If the row length of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to
+// *room. Sets *p, *ld and *stride to the address, the leading dimension and the batch stride of the copy, and
+// moves *room to the end of the copy.
 template <class T>
 const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
@@ -10319,9 +10387,11 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-// Returns whether rows are 16-byte aligned, or will be aligned after the copy.
+// Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
+// copied them.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Copies each operand that is not aligned. The copies take the first part of a's workspace.
+// Copies each of A and B whose row length is not a multiple of 16 bytes. The copies take the first part of the
+// workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10365,7 +10435,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // The 256-wide tile halves the traffic of A, but is faster only with enough tiles and a long K.
+    // A 256-wide tile halves the traffic of A, but it is faster only if there are enough tiles and K is long.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10380,16 +10450,16 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                        TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Epilogue: stores 64 rows from registers. (i0, j0): row and column of the first element. Turned: C is the
-// transpose of the product.
+// Epilogue: stores 64 rows of a warpgroup's sums from registers to C. (i0, j0): row and column of the first
+// element. Turned: whether C is the transpose of the product.
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
     kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, i0 + threadIdx.x % 128 / 32 * 16,
                                                 j0, d);
 }
-// Writes 64 rows by 128 bytes of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA
-// store undoes.
+// Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
+// which the TMA store undoes.
 template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
 #pragma unroll
@@ -10400,9 +10470,10 @@ template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const
         kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
-/*  Writes 64 rows by 32 columns of f32 results to shared memory, with the same swizzle as kbki_wg_stage.
-    Turned: each column becomes two rows of 32 elements that are 4096 bytes apart. To avoid bank conflicts,
-    lanes with odd rows write their columns in another order. */
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If Turned is
+    true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If Turned is false,
+    lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31 first,
+    which avoids bank conflicts. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10422,17 +10493,18 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
         }
     }
 }
-/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of
-    the warpgroup (double buffering). The stores are asynchronous. A buffer may be written again when the last
-    but one store has read it; the thread that started this store waits for that
-    (cp.async.bulk.wait_group.read). If the width of the tile is no multiple of 128 bytes, some columns are
-    stored twice. Turned: C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
+/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time. The warpgroup has two staging
+    buffers (double buffering), and the stores are asynchronous. Before a staging buffer is written again, the
+    thread that started the TMA store of this buffer waits until the store has read it
+    (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
+    twice. If Turned is true, C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    // whether each tile starts with the buffer with which the previous tile ended
+    // true if the number of buffers per tile is odd: a tile then starts with the buffer with which the previous
+    // tile ended
     constexpr bool Odd = Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
@@ -10461,76 +10533,88 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// layout for A not K-major and B K-major, used to compute C' = B' A': rows of that product are columns of C
+// layout in which A is not K-major and B is K-major. In this layout, C = A B is computed as C' = B' A' (X':
+// transpose of X). The rows of this product are the columns of C.
 #define KBKI_TT (KBK_TN + 1)
-#define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
-/*  Returns the number of slices of K into which the tiles of the last wave are split, if these tiles would
-    leave clusters idle. A slice has at least four stages. All slices run at the same time. */
+// number of SMs of the largest GPU of compute capability 9.0, for which the workspace is sized
+#define KBKI_WG_SMS 132
+/*  Returns the number of split-K slices for each tile of the last wave; 1 if the tiles of the last wave are not
+    split. The tiles of the last wave are split if they would occupy at most half of the clusters. A slice has
+    at least four pipeline stages. All split-K slices run at the same time. units: number of tiles, or of pairs
+    of tiles; slots: number of clusters that run at the same time. */
 KBK_FN int64_t kbki_wg_slices(int64_t units, int64_t stages, int64_t slots) {
     int64_t n = units % slots ? slots / (units % slots) : 1;
     if (n > stages / 4) n = stages / 4;
     return n > 1 ? n : 1;
 }
-// Returns the bytes of workspace for split-K on any GPU, which are the sums of a tile of `results` elements for
-// each CTA; 0 if split-K is not possible.
+// Returns the bytes of workspace that split-K needs on any GPU: for each CTA, the f32 sums of a tile of `results`
+// elements. Returns 0 if K is too short for split-K.
 KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int results) {
     int64_t slots = KBKI_WG_SMS / pair, clusters = units * (stages / 4);
     return stages < 8 ? 0 : (size_t)((clusters < slots ? clusters : slots) * pair * results) * sizeof(float);
 }
 #ifdef __CUDACC__
 
-/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: stages of the
-    TMA pipeline; each holds 128 bytes along k. Pair: 2 if the two CTAs of a cluster share the same tile of B,
-    else 1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup
-    runs its epilogue while the other multiplies. */
+/*  Configuration of the production kernel. TileM x TileN: tile of a CTA. Groups: number of consumer warpgroups,
+    1 to 3. Stages: number of stages of the TMA pipeline. A stage holds 128 bytes along k. Pair: 2 if the two
+    CTAs of a cluster share the same tile of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
+    In the ping-pong schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue
+    while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
     static constexpr bool turns = Turns;
-    static constexpr int workers = Turns ? 1 : Groups;  // number of warpgroups that share a tile
+    static constexpr int workers = Turns ? 1 : Groups;  // number of consumer warpgroups that share a tile
     static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128; // bytes of two buffers per warpgroup
-    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
-    // registers per thread of consumers and producer: 128 * (40 + 2 * 232), or 128 * (32 + 3 * 160), of 65536
+    static constexpr int staging = 2 * 64 * 128; // bytes of the two staging buffers of a warpgroup
+    static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // includes 1024 bytes for alignment
+    // keep: registers per consumer thread; spare: registers per producer thread. Of 65536 registers, a CTA uses
+    // 128 * (40 + 2 * 232) or 128 * (32 + 3 * 160)
     static constexpr int keep = Groups == 3 ? 160 : 232, spare = Groups == 3 ? 32 : 40;
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
 };
-template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
-// Number of rows of a TMA box of B. A box holds a CTA's share of the columns of the tile; if these are no multiple
-// of 64, it holds a share of 64 k instead.
+template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
+// Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
+// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. If B is
+// not K-major, a box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
                              : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
                                                               : 64;
-// Returns the number of tiles of a product, or of pairs of tiles if a cluster has two CTAs.
+// Returns the number of work units of one product: tiles, or pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across;
 }
-// Returns the number of stages of K.
+// Returns the number of pipeline stages that cover K.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
     return (io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// A work unit: a tile, or a slice of K of a tile.
+// A work unit is a tile, or one split-K slice of a tile.
 struct kbki_wg_unit {
-    int i0, j0, layer; // i0, j0: row and column of the first element; layer: index of the product in the batch
-    int first, depth;  // first stage of K, number of stages
-    int slice, slices; // index of the slice; number of slices, 1 if the tile is not split
+    // i0, j0: row and column of the tile's first element; layer: index of the product in the batch
+    int i0, j0, layer;
+    int first, depth;  // first: index of the first pipeline stage along K; depth: number of stages
+    // slice: index of the split-K slice; slices: number of slices of the tile, 1 if it is not split
+    int slice, slices;
 };
-/*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first unit is a
-    slice of one of these tiles. All other units are complete tiles. The cluster with the last slice of a tile
-    finishes the tile: it adds the sums of the earlier slices (kbki_wg_fetch) in a fixed order, so the result is
-    reproducible. The clusters with earlier slices store their sums (kbki_wg_keep) and never wait. Neighbouring
-    clusters compute the same slice of neighbouring tiles, so that they share loads from L2. */
+/*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first work unit of
+    each cluster is a slice of one of these tiles. The later work units of a cluster are complete tiles. The
+    cluster with the last slice of a tile finishes the tile: it adds the sums of the earlier slices
+    (kbki_wg_fetch) in a fixed order, so the result is reproducible. The clusters with earlier slices store
+    their sums in the workspace (kbki_wg_keep) and never wait. Neighbouring clusters compute slices of
+    neighbouring tiles over the same range of k, so that they share loads from L2. */
 template <class Plan, class T> struct kbki_wg_walk {
     const kbki_mm<T>& io;
-    // tiles: tiles of a product; all: stages of a tile; rest: number of tiles that are split
+    // tiles: number of tiles of a product. all: number of pipeline stages of a tile. rest: number of tiles that
+    // are split. rank: index of the CTA in its cluster. own: index of the cluster. index: next complete tile of
+    // the cluster
     int tiles, all, rest, rank, own, index;
-    bool split;                             // whether the next unit is a slice
+    bool split;                             // whether the next work unit is a slice
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
@@ -10551,15 +10635,15 @@ template <class Plan, class T> struct kbki_wg_walk {
                  slices };
     }
 };
-// Returns the address at which a cluster stores the sums of 64 rows. They are in the order of the registers, so
-// that stores are coalesced.
+// Returns the workspace address at which this thread stores its part of 64 rows of sums of cluster `which`. The
+// sums are in the order of the registers, so that the stores of a warp are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
     return (float4*)room + threadIdx.x % 128;
 }
-// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. The flag is set if its bit differs
-// from bit 31.
+// Flag of a consumer warpgroup: one of bits 0 to 30 of a counter in the workspace. A flag is set if its bit
+// differs from bit 31 of the counter.
 struct kbki_wg_flag {
     unsigned *word, bit;
     __device__ __forceinline__ kbki_wg_flag(void* counters, int index)
@@ -10570,8 +10654,8 @@ struct kbki_wg_flag {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(word) : "memory");
     }
 };
-// Stores the sums of a slice for the cluster that finishes the tile. flag: index of the warpgroup among those that
-// share the tile.
+// Stores the sums of a split-K slice in the workspace, for the cluster that finishes the tile. flag: index of this
+// warpgroup among the warpgroups that share the tile.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                              float (*d)[Plan::tile_n / 2]) {
@@ -10588,7 +10672,8 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, 
     if (threadIdx.x % 128 == 0)
         kbki_wg_flag(walk.io.flags, (walk.own * Plan::pair + walk.rank) * Plan::workers + flag).flip();
 }
-// Adds the sums of the earlier slices of a tile; waits for their flags, and resets them.
+// Waits for the flags of all earlier slices of a tile, resets these flags, and adds the sums of the earlier slices
+// to d.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                               float (*d)[Plan::tile_n / 2]) {
@@ -10612,10 +10697,11 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. In a cluster
-    of two CTAs, each CTA loads half of the tile of B and multicasts it to both. The share consists of rows if B
-    is K-major, else of complete panels or of some k of each panel. TMA always delivers full boxes, with zeros
-    outside the tensor. */
+/*  Starts the TMA loads of one pipeline stage from k0 on: the tile of A, and this CTA's share of the tile of B.
+    In a cluster of two CTAs, each CTA loads half of the tile of B and multicasts this half to both CTAs. If B
+    is K-major, the CTA's share of B is a range of columns of B. If B is not K-major, the CTA's share of B
+    consists of complete 64-column panels, or of a range of k in every panel. TMA always delivers full boxes,
+    with zeros for elements outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -10643,8 +10729,8 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
-/*  The operands of a consumer warpgroup. multiply() issues the products of one stage as one wgmma group, which
-    the tensor cores execute asynchronously. */
+// Operands of a consumer warpgroup in shared memory. multiply() issues the products of one stage as one wgmma
+// group, which the tensor cores execute asynchronously.
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -10663,7 +10749,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Issues the products of one block of 64 rows. They overwrite the sums instead of adding to them.
+    // Issues the products of one stage for one block of 64 rows. The first product overwrites the sums instead of
+    // adding to them.
     __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
         kbki_wg_fence();
@@ -10674,8 +10761,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// The TMA pipeline that producer and consumers share. Each: number of threads for which one thread arrives at the
-// `empty` mbarrier.
+// TMA pipeline between the producer and the consumers. One thread of every group of Each consumer threads arrives
+// at the `empty` mbarrier of a slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10689,17 +10776,19 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // Releases a slot that a warpgroup (or warp) has read, by an arrive in every CTA that writes to the slot.
+    // Releases a slot that this warpgroup (or warp) has read: one thread arrives at the `empty` mbarrier of each
+    // CTA of the cluster, because all CTAs of the cluster write to the slot.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// If threads instead of wgmma read an operand, each warp arrives separately.
+// If threads instead of wgmma read an operand in shared memory, each warp arrives separately at the `empty`
+// mbarrier.
 template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
-// Runs the producer, which is one thread: it loads the stages of one work unit after another.
+// Runs the producer. The producer is one thread, which loads the stages of one work unit after another.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring) {
@@ -10713,19 +10802,20 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
             ring.next();
         }
     }
-    if (Plan::pair > 1) // a CTA must not exit while the other CTA may still arrive at its barriers
+    if (Plan::pair > 1) // a CTA must not exit while the other CTA of the cluster may still arrive at its mbarriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
-// adds the sums of a wgmma, after kbki_wg_wait has waited for it
+// Adds the results of a wgmma to d, after the caller has waited for this wgmma by kbki_wg_wait.
 template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) {
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
 /*  Computes a consumer's share of a work unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits
-    than f32 has. The sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI
-    2024, "DeepSeek-V3", section 3.3.2). If the registers can hold two sets of sums, one set is added while the
-    other is computed. Otherwise the additions overlap with the products of the other warpgroup only. */
+    than f32 has. The sums of each stage (128 values of k) are therefore promoted: FADDs add them to d
+    (DeepSeek-AI 2024, "DeepSeek-V3", section 3.3.2). If the registers can hold two sets of sums, the sums of
+    one stage are added while the sums of the next stage are computed. If the registers hold one set of sums,
+    the additions overlap only with the products of the other warpgroup. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -10734,7 +10824,9 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || depth % 2) { // one stage at a time: all stages, or the first of an odd number
+    // The do loop processes one stage at a time: all stages if there are several blocks, else the first stage of
+    // an odd number of stages.
+    if (Plan::blocks > 1 || depth % 2) {
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -10767,7 +10859,8 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// Executes the epilogue of a work unit.
+// Executes the epilogue of a work unit. The sums of an early split-K slice are stored in the workspace. The sums
+// of a complete tile are stored in C; if the tile is split, the sums of its earlier slices are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
                                             char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
@@ -10787,15 +10880,16 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         else
             kbki_wg_finish<T, Plan::tile_n, Turned>(io, at.i0 + block * 64, at.j0, d[block], at.layer);
 }
-/*  Runs a consumer warpgroup, which multiplies the stages of the pipeline. After it issues the products of a
-    stage, it waits for those of the previous stage and releases the slot of the previous stage. Ping-pong
-    schedule: each of two consumers takes every other work unit. It starts a unit when the other consumer has
-    issued the last products of its unit; the named barriers 3 and 4 signal that. This order is necessary: an
-    mbarrier distinguishes only odd and even phases, so a consumer must never be two phases late. */
+/*  Runs a consumer warpgroup, which multiplies the stages of the pipeline. After the consumer issues the
+    products of a stage, it waits for the products of the previous stage and releases the slot of the previous
+    stage. In the ping-pong schedule, each of two consumers takes every other work unit. A consumer starts a
+    work unit when the other consumer has issued the last products of the preceding unit. The named barriers 3
+    and 4 signal that the last products of a work unit have been issued. The two consumers must alternate,
+    because an mbarrier distinguishes only odd and even phases: a consumer must never be two phases late. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
-    // Fed: threads load operand A into registers
+    // Fed: whether threads load operand A from shared memory into registers
     constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
@@ -10832,13 +10926,13 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
         }
         kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
     }
-    // the CTA must not exit before the stores have read its shared memory
+    // a CTA must not exit before its TMA stores have read shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The production kernel, with warp specialization. The first warpgroup loads by TMA, the other warpgroups multiply
-// (kbki_wg_consume).
+// The production kernel of matmul, with warp specialization. The first warpgroup loads by TMA, and the other
+// warpgroups multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
@@ -10850,7 +10944,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     kbki_wg_walk<Plan, T> walk(io);
-    // the shuffle tells the compiler that the value is uniform in a warp
+    // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
@@ -10860,7 +10954,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0) // the producer arrives without waiting
+    else if (group < 0) // the producer warpgroup arrives at the barrier without waiting for the consumers
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -10881,7 +10975,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// Launches a persistent kernel: no more CTAs than can be resident at the same time; each loops over work units.
+// Launches a persistent kernel: the grid has no more CTAs than can be resident at the same time, and each CTA
+// loops over work units.
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
@@ -10903,12 +10998,14 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     int64_t clusters = io.whole ? io.whole : units * io.slices;
     if (clusters > slots) clusters = slots;
     cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
-    // no cluster attribute for a single CTA, because that is slower: 6.4 us instead of 5.2 us for M = N = K = 1024
+    // A cluster of one CTA is launched without the cluster attribute. With the attribute, a launch takes longer:
+    // 6.4 us instead of 5.2 us for M = N = K = 1024.
     cfg.numAttrs = Plan::pair > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// Makes the tensor maps of `batch` products. Returns NULL, or why TMA cannot load the operands.
+// Makes the tensor maps for `batch` products. Returns NULL on success, otherwise the reason why TMA cannot load
+// the operands.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
@@ -10924,8 +11021,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Checks the arguments, makes the tensor maps, and launches `batch` products. split: uses split-K for the last
-// wave.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split: whether the tiles of the last
+// wave may be split along K.
 template <class T, class Plan>
 const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
     kbki_wg_maps maps = {};
@@ -10963,15 +11060,17 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Multiplies up to 16 rows by a K-major matrix. Nearly all of the time is needed to read this matrix once.
-    Both operands are loaded from memory directly into the registers of mma.sync, 16 bytes per thread. This
-    permutes k: the values that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A
-    and B have the same permutation, so the sums do not change. Each of eight warps computes a part of K, and
-    their sums are added in a fixed order. */
-template <class T, int Tiles> // Tiles: tiles of 8 columns per warp
+/*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
+    operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
+    16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
+    in memory. A and B have the same permutation, so the sums do not change. Each of eight warps computes the
+    products for a part of K, and the sums of the warps are added in a fixed order. */
+template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads 64 of K (or `left`, if fewer) from this thread's position on. ia, ib: offsets of its rows of A and B.
+    // Loads this thread's elements of A and of B for 64 values of k. If Whole is false, only `left` values of k
+    // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets in A and in
+    // B, in elements, of the thread's rows at this position.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11005,7 +11104,8 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// A CTA has two groups of eight warps. Each group computes its own columns, and each of its warps a part of K.
+// A CTA has two groups of eight warps. The two groups of a CTA compute different columns of C. Each warp of a
+// group computes the products for a part of K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -11014,7 +11114,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
     unsigned ia[2], ib[Tiles];
     float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is loaded while the other is multiplied
+    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is loaded while the other step is multiplied
     auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
         if (k + 64 <= depth)
             of.template load<true>(io.a, io.b, ia, ib, 0);
@@ -11051,11 +11151,12 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Kernel for larger matrices: TMA keeps more loads in flight. There are Ctas persistent CTAs per SM, each with
-    one producer warp, which loop over blocks of 64 columns. The first operand of wgmma must have 64 rows. The
-    large matrix is therefore the first operand, and the result is C'. A stage holds Wide times 64 of k. If Wide
-    is more than 1, a TMA copy loads 8 columns for all k of the stage, so that neighbouring addresses are
-    requested together. */
+/*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, kbki_mm_stream_k keeps
+    more loads in flight than kbki_mm_thin_k. The kernel has Ctas persistent CTAs per SM, each with one producer
+    warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix
+    B is therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64
+    values of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
+    neighbouring addresses are requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
@@ -11124,7 +11225,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
     }
 }
 #endif
-// Warp 4 is the TMA producer; warps 0 to 3 are a consumer warpgroup.
+// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup.
 template <class T, class Plan>
 __global__ void __launch_bounds__(160, Plan::ctas)
     kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
@@ -11142,8 +11243,8 @@ __global__ void __launch_bounds__(160, Plan::ctas)
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
-// Makes a tensor map of K-major rows. If a TMA copy loads more than 64 of k, blocks of 64 are the third dimension
-// of the map. K is then a multiple of 64.
+// Makes a tensor map of a K-major matrix. If a TMA copy loads more than 64 values of k, blocks of 64 values are
+// the third dimension of the map, and K must be a multiple of 64.
 template <class Plan, class T>
 const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
     if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
@@ -11167,7 +11268,8 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
-    bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
+    // whether a CTA computes 32 instead of 64 columns, so that every SM has work
+    bool narrow = a->s.cols < 48 * sms;
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
         return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
                                                          : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
@@ -11197,7 +11299,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  for 18)
     bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
-// The configurations: bytes per element, parameters of kbki_wg_plan, clock cycles of a stage that loads do not limit.
+// Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
+// parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
     way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
@@ -11221,42 +11324,44 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split
-    double clocks;  // predicted time
+    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split along K
+    double clocks;  // predicted time in clock cycles; in a tuned choice, the measured time in nanoseconds
 } kbki_wg_choice;
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, then p for the ping-pong
-// schedule.
+// Writes the name of a configuration, for example 128x192x1p: rows x columns of a tile x CTAs of a cluster, then p
+// if the schedule is ping-pong. Returns `name`.
 KBK_FN const char* kbki_wg_name(int way, char* name) {
     const kbki_wg_way w = kbki_wg_way_of(way);
     return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
 }
-// returns the number of tiles, or of pairs of tiles
+// Returns the number of work units of a batch: tiles, or pairs of tiles if a cluster has two CTAs.
 KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
     return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
            batch;
 }
-KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; } // of K
-// Returns whether rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector. TMA
-// loads such rows at a lower rate.
+// Returns the number of pipeline stages that cover K.
+KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; }
+// Returns whether the rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector.
+// TMA loads rows that are not aligned to 32 bytes at a lower rate.
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-/*  Predicts the time of a product, in clock cycles of an SM; infinite if the configuration cannot compute it.
-    An SM computes one tile per wave. A tile takes the time of its stages of K, 900 cycles for the first loads,
-    and 3600 cycles per 32768 results for the epilogue. The ping-pong schedule hides 23 % of the first loads and
-    of the epilogue. L2 gives an SM 73 bytes per cycle, or 27 if rows are not aligned to 32 bytes. Split-K
-    shortens the last wave; it takes 3700 cycles, and 0.024 cycles per byte of the sums of a tile. Memory gives
-    1500 bytes per cycle. Of compute time and memory time, 19 % of the shorter one does not overlap with the
-    longer one. A launch takes 4700 cycles, the start of clusters 1350. All constants were fitted to times of
-    bf16 on an H100 at 1.98 GHz. */
+/*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
+    compute the product. The model assumes that an SM computes one tile per wave. A tile takes the time of its
+    pipeline stages, 900 cycles for the first loads, and 3600 cycles per 32768 results for the epilogue. The
+    ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM loads 73 bytes per
+    cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the last wave, but adds
+    3700 cycles, and 0.024 cycles per byte of the sums of all slices of a tile. DRAM moves 1500 bytes per cycle
+    for all SMs together. The time of the computation overlaps with the time of the DRAM traffic, except for 19
+    % of the shorter time. A launch takes 4700 cycles; clusters add 1350 cycles. All constants were fitted to
+    measured times of bf16 products on an H100 at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11274,8 +11379,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
     return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
 }
-// Writes the n choices with the shortest predicted times, in ascending order. Returns the number of choices
-// written.
+// Writes to `best` the n choices with the shortest predicted times, in ascending order of time. Returns the number
+// of choices written, which is less than n if fewer configurations can compute the product.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
     for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
@@ -11288,8 +11393,8 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Returns the bytes of workspace for split-K with any configuration, so that the workspace suffices for every
-// tuned choice.
+// Returns the bytes of workspace that split-K needs with the most demanding configuration; these bytes suffice for
+// every tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
     for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
@@ -11300,8 +11405,9 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     }
     return most;
 }
-// tf32: kbki_tf32_copy returns the bytes of the transposed copies of an operand, for all products of a batch; 0 if
-// it is not copied. kbki_scratch_tf32 returns the bytes of the complete workspace.
+// kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that rung tf32 needs for
+// all products of a batch. If the operand is not copied, kbki_tf32_copy returns 0 bytes. kbki_scratch_tf32 returns
+// the bytes of the complete workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11314,11 +11420,12 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1) + kbki_select_pieces(&f32, 4, batch);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
-/*  Tuned choices. kbk_tune (>>registry) appends a line per shape to a text file, as
+/*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
-    Its fields are: version; bytes per element; layout, M, N, K, batch; configuration (rows x columns x CTAs that share
-    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. If several lines have the same
-    shape and GPU, the last one is used. */
+    The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
+    configuration (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave
+    are split along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
+    the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
     kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
@@ -11327,7 +11434,7 @@ typedef struct kbki_tuned {
     kbki_wg_choice by;
 } kbki_tuned;
 typedef struct kbki_tuned_list {
-    kbki_tuned* of; // array allocated by realloc
+    kbki_tuned* of; // array of tuned choices, allocated by realloc
     int64_t count;
 } kbki_tuned_list;
 KBK_FN const char* kbki_layout_name(int layout) {
@@ -11354,10 +11461,12 @@ KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned
     }
     return NULL;
 }
-// Adds an entry, or replaces the entry of the same shape and GPU. Returns NULL, or why the entry was not added.
+// Adds an entry to the list, or replaces the entry with the same shape, element size and GPU. Returns NULL on
+// success, otherwise the reason why the entry was not added.
 KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     kbki_tuned* at = kbki_tuned_find(list, t);
-    if (!at && (list->count & (list->count - 1)) == 0) { // the array is full when count is a power of two, or 0
+    // the array is full when its number of entries is 0 or a power of two
+    if (!at && (list->count & (list->count - 1)) == 0) {
         kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
         if (!more) return "out of memory for tuned choices";
         list->of = more;
@@ -11365,7 +11474,8 @@ KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     *(at ? at : &list->of[list->count++]) = *t;
     return NULL;
 }
-// Parses a line of the file. Returns NULL, or why the line cannot be used.
+// Parses a line of a file of tuned choices. Returns NULL on success, otherwise the reason why the line cannot be
+// used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
     char in[4], tile[24], known[24];
@@ -11391,11 +11501,11 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
                ? NULL
                : "the configuration cannot compute this shape";
 }
-/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first
-    skipped line cannot be used. */
+// Adds the entries of a file of tuned choices to the list. Returns NULL if the file could be read and no line was
+// skipped. If the file cannot be read or a line is skipped, writes the first reason to `note` and returns `note`.
 KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char* note, size_t size) {
     char line[512];
-    int number = 0, skipped = 0, part = 0; // part: the last fgets() did not reach the end of a line
+    int number = 0, skipped = 0, part = 0; // part: whether the last fgets() stopped before the end of a line
     FILE* f = fopen(path, "r");
     if (!f) return snprintf(note, size, "%s: the file of tuned choices cannot be read", path), note;
     while (fgets(line, sizeof line, f)) {
@@ -11412,9 +11522,9 @@ KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char
     fclose(f);
     return skipped ? note : NULL;
 }
-/*  Appends a line in one write, so that several processes may append to one file. If the file ends with an
-    incomplete line of another process, that line is terminated first. Returns NULL, or why the line was not
-    written. */
+// Appends one tuned choice to a file. The line is written by a single write, so that several processes may append
+// to the same file. If the file ends with an incomplete line, a newline is written first. Returns NULL on success,
+// otherwise the reason why the line was not written.
 KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const char* gpu) {
     char name[24], line[512];
     FILE* f = fopen(path, "r");
@@ -11443,15 +11553,15 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
     KBKI_WG_TABLE(KBKI_WG_CASE)
     return "unknown configuration";
 }
-// Rewrites a product as C' = B' A' (X': transpose of X).
+// Rewrites the product C = A B as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
     to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-// Returns the tuned choices of this process. The first call reads the file that the environment variable KBK_TUNED
-// names.
+// Returns the list of tuned choices of configurations of this process. The first call reads the file that the
+// environment variable KBK_TUNED names.
 KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     static kbki_tuned_list all;
     static const bool loaded = [] {
@@ -11462,18 +11572,21 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     }();
     return (void)loaded, &all;
 }
-/*  Reads a file of tuned choices. Returns NULL, or `note`: why the file cannot be read, or why its first
-    skipped line cannot be used. */
+// Adds the entries of a file of tuned choices to the choices of this process. Returns NULL if the file could be
+// read and no line was skipped. If the file cannot be read or a line is skipped, writes the first reason to `note`
+// and returns `note`.
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// While kbk_tune launches: points to the choice that the launch must use, and receives the shape of the launch. If
-// its way is -1, the launch chooses as usual. Otherwise NULL.
+// Returns the address of a thread-local pointer. The pointer is NULL unless kbk_tune is launching a kernel. While
+// kbk_tune launches, the pointer points to the choice of configuration that the launch must use, and the launch
+// stores its shape in this choice. If the choice has way = -1, the launch chooses a configuration as usual.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
 }
-// Returns the choice for this GPU.
+// Returns the configuration for a launch of this shape on the current GPU: the one that kbk_tune is measuring,
+// else a tuned choice, else the one with the shortest predicted time.
 KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) {
     int gpu = 0;
     kbki_once(NULL, KBKI_ATTRIBUTE, 1, 0, 0, &gpu, [](int* to) {
@@ -11492,17 +11605,17 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     kbki_wg_choose(s, elem, batch, kbki_sms(), &key.by, 1);
     return key.by;
 }
-// Launches the configuration that is chosen for this GPU. The workspace must suffice for every configuration,
-// because the choice may differ between processes.
+// Launches the configuration that is chosen for the current GPU. The workspace must suffice for every
+// configuration, because the choice may differ between processes.
 template <class T>
 const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
     size_t room = kbki_select_pieces(&a->s, (int)sizeof(T), batch);
     const char* why = room ? kbki_check_workspace(a, KBK_TICKETS + room) : NULL;
     return why ? why : kbki_wg_select(a, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
-/*  Launches a batch of products of 16-bit types. Operands whose row length is no multiple of 16 bytes are
-    copied first. If rows have such a length but the base address is not aligned to 16 bytes, TMA cannot load
-    the operand, and rung 17 (mma) runs. */
+// Launches a batch of products of 16-bit types. An operand whose row length is not a multiple of 16 bytes is
+// copied to padded rows first. If the row length is a multiple of 16 bytes, but the base address is not, TMA
+// cannot load the operand, and rung 17 (mma) computes the product.
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -11521,7 +11634,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // used only for operands at unaligned addresses, but always checked
+            // The workspace is used only for operands at unaligned addresses, but its size is always checked.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11539,14 +11652,16 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  The first operand of a tf32 product if it is not K-major. It lies in panels of 32 elements by 32 of k, which
-    wgmma cannot read, so threads load it into registers. Lanes with an odd index load their two k in reverse
-    order, which avoids bank conflicts. */
+/*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand has
+    panels of 32 elements for 32 values of k. wgmma reads 32-bit operands only if they are K-major, so threads
+    load the first operand into registers. Each lane loads the elements of two values of k at a time. Lanes with
+    an odd index load the two elements in reverse order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
-    const char* first; // element of this lane for the k that the lane loads first
-    // byte offsets from `first`: to the other k of the lane, and to the element after the next eight
+    const char* first; // address of the element that this lane loads first
+    // second: byte offset from `first` to the lane's element of its second value of k; down: byte offset from
+    // `first` to the lane's element eight rows further
     int second, down;
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
@@ -11574,8 +11689,9 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-/*  Transposes an operand for all products of a batch at once. The copies lie side by side: a row of the result
-    holds one row of each product, and rows of consecutive products are K elements apart. */
+// Transposes operand A (b = 0) or B (b = 1) of all products of a batch by one launch. The transposed matrices are
+// side by side: a row of the result holds one row of each product's matrix. In the result, the rows of consecutive
+// products are K elements apart.
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -11588,9 +11704,9 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
-/*  Rewrites a tf32 product into a form that wgmma supports, and stores it in *rest and *io. A is transposed if
-    it is not K-major. If B is not K-major and TMA can load it, the product becomes C' = B' A', and threads load
-    B' into registers. If TMA cannot load it, B is transposed. */
+// Rewrites a tf32 product into a form that wgmma supports, and stores this form in *rest and *io. If A is not
+// K-major, A is transposed. If B is not K-major and TMA can load B, the product becomes C' = B' A' (X': transpose
+// of X), and threads load B' into registers. If TMA cannot load B, B is transposed.
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
@@ -11623,7 +11739,8 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
   >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// cuBLAS, loaded by dlopen at its first use: linking it would add about 60 ms to the start of every program.
+// cuBLAS is loaded by dlopen at its first use, because linking it would add about 60 ms to the start of every
+// program.
 struct kbki_cublas {
     cublasStatus_t (*create)(cublasHandle_t*);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
@@ -11635,7 +11752,7 @@ struct kbki_cublas {
                               const void*, cudaDataType, int, long long, const void*, cudaDataType, int, long long,
                               const void*, void*, cudaDataType, int, long long, int, cublasComputeType_t,
                               cublasGemmAlgo_t);
-    cublasHandle_t handle[16]; // one per device
+    cublasHandle_t handle[16]; // one handle per device
     bool opened;
 };
 KBK_FN void kbki_cublas_open(kbki_cublas* c) {
@@ -11651,9 +11768,10 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call of cuBLAS
-    then allocates nothing and can be captured into a graph. The stream is set first, because setting it resets
-    the workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
+/*  Sets *h to a cuBLAS handle for the current device, with the caller's stream and workspace. Because the
+    caller provides the workspace, cuBLAS calls allocate nothing and can be captured into a graph. The stream is
+    set first, because setting the stream resets the workspace. The first call on a device creates the handle
+    and cannot be captured. kbki_cublas_get is not thread-safe. Returns NULL on success, otherwise an error. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -11689,8 +11807,8 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // cuBLAS is column-major, so every row-major matrix is its transpose: C' = B' A', with the two inputs
-    // exchanged.
+    // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. cuBLAS therefore computes
+    // C' = B' A' (X': transpose of X), with the two inputs exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -11717,12 +11835,12 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3, in layout
-    KBK_NT only; C in bf16. sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel
-    can compute them
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k
+    A M x K and B N x K in e4m3     C in bf16     layout KBK_NT only
+    sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel can compute them.
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero, whatever the factors
+    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero for all scale factors
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -11737,12 +11855,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
                products use all SMs, too
-    99 cublas  cublasLtMatmul without fast accumulation (with it, sums of any length stay in the tensor cores);
-               workspace: 32 MiB
+    99 cublas  cublasLtMatmul; fast accumulation is off, because it keeps sums of any length in the tensor cores.
+               Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
     Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
-    of 16, and C and both scale factors aligned to 16 bytes. Otherwise they return an error. */
+    of 16, and C and both scale factors aligned to 16 bytes. If the requirements of a rung are not met, the rung returns
+    an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -11777,7 +11896,8 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// Returns NULL, or why TMA cannot load an operand. Other errors are detected by the launch.
+// Returns NULL if TMA can load A and B, otherwise the reason why not. All other errors are detected when the
+// kernel is launched.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -11814,14 +11934,15 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    // one per device; caches the algorithm of the last product, because the choice takes longer than a launch
+    // State of one device, which caches the algorithm of the last product, because choosing an algorithm takes
+    // longer than a launch.
     struct {
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
-        int64_t m, n, k; // product of the cached algorithm; m = 0: none yet
-        // alignment that all addresses have, in bytes, at most 256; the chosen algorithm may depend on it
+        int64_t m, n, k; // shape of the product whose algorithm is cached; m = 0: no algorithm is cached
+        // alignment of A, B and C in bytes, at most 256; the choice of the algorithm may depend on this alignment
         uint32_t start;
     } on[16];
     bool opened, found;
@@ -11849,8 +11970,9 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
-/*  Chooses an algorithm for a shape. cuBLASLt is column-major: C' = B A', so the first operand is transposed. The
-    scale factors are set before the choice, because not every algorithm supports them. */
+// Chooses a cuBLASLt algorithm for the shape and the alignment of a product. cuBLASLt is column-major and computes
+// C' = B A' (X': transpose of X), so the first operand is transposed. The scale factors are set before the
+// algorithm is chosen, because not every algorithm supports them. Returns NULL on success, otherwise an error.
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -11887,8 +12009,9 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
     on->m = m, on->n = n, on->k = k, on->start = start;
     return NULL;
 }
-// Returns a handle of cuBLASLt for the current device, like kbki_cublas_get. Stream and workspace are arguments of
-// each cuBLASLt call.
+// Sets *lib to cuBLASLt, with a handle for the current device, and *device to the number of this device. Unlike
+// cuBLAS, cuBLASLt takes the stream and the workspace as arguments of each call. Returns NULL on success,
+// otherwise an error.
 KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
     static kbki_cublaslt c;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -11940,8 +12063,8 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
-    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul; the
-    matrices of consecutive products are contiguous. backward is the same operation, as for matmul
+    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
+    The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
@@ -11962,7 +12085,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// A unit is a row of one product. It needs the complete B of this product.
+// The unit of the oracle is one row of C of one product. Computing a unit needs the complete B of this product.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
@@ -12081,7 +12204,8 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Returns the number of heads per cuBLAS call of the variant cublas, chosen so that their scores take about 1 GiB.
+// Returns the number of heads that the variant cublas processes per cuBLAS call, chosen so that the scores of
+// these heads take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12135,13 +12259,13 @@ template <class T> struct kbki_attn {
     const T *q, *k, *v;
     T* o;
     float* lse;
-    int64_t heads, rows; // heads: batch size times heads per batch element
+    int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
-    int causal, vector; // vector: all addresses allow 16-byte accesses
+    int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
 };
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
-// Sets *heads to the number of heads and returns NULL, or returns an error. *heads = 0: there is nothing to
-// compute.
+// Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
+// there is nothing to compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
     if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
@@ -12169,8 +12293,8 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Launches a kernel, at_64 for d = 64 or at_128 for d = 128, with one CTA per `rows` rows of q and with dynamic
-// shared memory.
+// Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
+// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128.
 template <class T>
 using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
 template <class T>
@@ -12189,7 +12313,8 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     return kbki_launched();
 }
 
-// Three kernels: the first has one thread per score, the second per row, and the third per element of o.
+// Kernels of rung naive: the first kernel has one thread per score, the second kernel has one thread per row of
+// scores, and the third kernel has one thread per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
                                           float scale, int causal) {
@@ -12239,17 +12364,18 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Copies rows of Dim elements to shared memory, element by element, as f32. Only `left` rows exist; the others are
-// set to zero.
+// Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only the first `left` rows exist
+// in memory; the remaining rows of the copy are set to zero.
 template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  One warp computes one row of q. For each tile of 32 keys, a lane computes one score and then accumulates
-    every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier
-    sums are rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
+/*  Kernel of rung online: one warp processes one row of q. For each tile of 32 keys, a lane computes one score
+    and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running
+    maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank conflicts when
+    the lanes of a warp read a column. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(256, 4)
     kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12257,7 +12383,7 @@ __global__ void __launch_bounds__(256, 4)
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
-    // end: first key that no row of the CTA sees; last: last key that this row sees
+    // end: first key that no row of the CTA sees; last: last key that this warp's row sees
     int end = causal && row0 + 8 < n ? row0 + 8 : n, last = causal && row < n ? row : n - 1;
     // index of the first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
@@ -12265,20 +12391,21 @@ __global__ void __launch_bounds__(256, 4)
     kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tile of k and v
         kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
         kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
-        // rounded before the subtraction, so that the score equal to the maximum gives exactly 0
+        // The score is rounded before the maximum is subtracted, so that the largest score gives a difference of
+        // exactly 0.
         x = key + lane <= last ? __fmul_rn(x, scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
         sum = sum * factor + kbki_warp_all<kbki_sum<float>>(p), top = now;
 #pragma unroll
         for (int c = 0; c < Dim / 32; c++) o[c] *= factor;
-        // stops at the mask: a masked v may be NaN, and 0 * NaN is NaN
+        // The loop stops before the first masked key, because a masked v may be NaN, and 0 * NaN is NaN.
         for (int j = 0; j < 32 && key + j <= last; j++) {
             float weight = __shfl_sync(~0u, p, j);
 #pragma unroll
@@ -12296,13 +12423,14 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
                                st);
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
+// ---- The plain rungs without tensor cores end here. The kernels after this line are optimised.
 
-/*  Rung flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
-    probabilities. Thread (y, x) of 16 x 16 computes rows 4 y to 4 y + 3 of both products: columns x, x + 16,
-    ... of the scores, and columns 4 x to 4 x + 3 of every 64 columns of the output. Rows are padded by 4
-    floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share
-    the same rows, so reductions over a row use shuffles. */
+/*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
+    probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
+    output. Of the scores of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Columns 4 x to 4
+    x + 3 of every 64 columns of the output are computed by the thread, too. Rows in shared memory are padded by
+    4 floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp
+    share the same four rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12321,9 +12449,10 @@ __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], cons
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  One step of the online softmax, in which the running maximum rises from `before` to `top`. Exponents are
-    relative to the base b. Earlier sums are multiplied by `factor`. If the base is coarse (see kbki_base),
-    `top` is first subtracted from the scores, which is exact. */
+/*  Base of the exponents for one step of the online softmax, in which the running maximum rises from `before`
+    to `top`. The caller multiplies earlier sums by `factor` and computes exponents relative to b. If the
+    rounding error of the base is large (`coarse`, see kbki_coarse), the caller first subtracts `top` from the
+    scores, which is exact, and b is 0. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12334,8 +12463,8 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// Executes the online softmax for one row: replaces scores by probabilities relative to the running maximum.
-// Returns the factor by which earlier sums must be multiplied.
+// Executes the online softmax for four scores per thread of one row: replaces the scores by exponentials relative
+// to the running maximum. Returns the factor by which earlier sums must be multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -12351,8 +12480,9 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; it is called only if doubt is set. A
-// row of v whose key is masked is skipped: multiplying it by zero is not enough, because it may contain NaN.
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; hidden is called only if `doubt` is
+// true. For a masked key, the row of v is skipped. Multiplying the row by zero would not be enough, because a
+// masked row of v may contain NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], const float (*v)[Dim + 4], int y, int x,
                                                  bool doubt, const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12375,7 +12505,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// A CTA computes 64 rows of q and loops over all keys, in tiles of 64.
+// Kernel of rung flash: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12384,7 +12514,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (causal) tile = tiles - 1 - tile; // rows that see the most keys first, for load balance
+    if (causal) tile = tiles - 1 - tile; // the rows that see the most keys are processed first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][Dim / 16] = {}, log2_scale = scale * KBKI_LOG2E;
@@ -12438,7 +12568,8 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax with one CTA per row. It converts f32 scores to probabilities of type T; those of masked keys are zero.
+// Softmax kernel of the variant cublas, with one CTA per row of scores. The kernel converts f32 scores to
+// probabilities of type T. The probabilities of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -12472,7 +12603,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
-        // cuBLAS is column-major, so every row-major matrix is its transpose: scores' = k q', o' = v' p'.
+        // cuBLAS is column-major and sees the transpose X' of every row-major X: scores' = k q', o' = v' p'.
         cublasStatus_t e = lib->batched(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
                                         io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
                                         CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
@@ -12493,22 +12624,23 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
-    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
+    A CTA processes 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
     cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its last use.
-    Why 32 rows per warp: an operand read from shared memory must serve two mma instructions. Otherwise reading it takes
-    longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
-    Why two CTAs per SM: one computes exponentials while the other multiplies. The exponentials of 16 keys are also
-    interleaved with the mma of the previous 16 keys.
-    Why the output is rarely rescaled: if no row of a warp has a new maximum, the multiplications are skipped. */
+    A warp has 32 rows, so that an operand read from shared memory serves two mma instructions. With 16 rows per warp,
+    reading operands takes longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    An SM runs two CTAs, so that one CTA computes exponentials while the other multiplies. Within a warp, the
+    exponentials of 16 keys are also interleaved with the mma instructions of the previous 16 keys.
+    The output is rarely rescaled: if no row of a warp has a new maximum, the warp skips the multiplications. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Copies rows of Dim elements to shared memory, in units of 16 bytes if they are aligned. Only `left` rows exist;
-// the others are set to zero. Rows are padded by 8 elements: each starts 4 banks after the previous one, so
-// ldmatrix reads eight rows without bank conflicts.
+/*  Copies Rows rows of Dim elements to shared memory, in units of 16 bytes if `vector` is true. Only the first
+    `left` rows exist in memory; the remaining rows of the copy are set to zero. Rows in shared memory are
+    padded by 8 elements, so each row starts 4 banks after the previous row. ldmatrix therefore reads eight rows
+    without bank conflicts. */
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -12536,8 +12668,8 @@ __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], co
         }
     }
 }
-// Computes o += p v. In registers, the accumulators of the scores already have the layout of a first operand, so
-// only their type is converted.
+// Computes o += p v. The accumulators of the scores already have the register layout of a first operand of
+// mma.sync, so only their type is converted.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
                                                        const T (*v)[Dim + 8]) {
@@ -12554,8 +12686,9 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-/*  A warp computes 16 rows of q, for 32 keys at a time. In each block of 16 x 8 scores, lane l holds columns 2
-    (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a row. */
+// Kernel of rung warpmma: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
+// lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes hold
+// the scores of a row.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12569,7 +12702,7 @@ __global__ void __launch_bounds__(128)
     kbki_attn_plain_stage<Dim>(q, q_in + (head + row0) * Dim, n - row0, vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tile of k and v
         kbki_attn_plain_stage<Dim>(k, k_in + (head + key) * Dim, n - key, vector);
         kbki_attn_plain_stage<Dim>(v, v_in + (head + key) * Dim, n - key, vector);
         __syncthreads();
@@ -12612,9 +12745,10 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
-// Copies 16 bytes to shared memory from an address that is not 16-byte aligned, synchronously.
+// Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
+// false, writes zeros.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
     const unsigned short* h = (const unsigned short*)from;
 #pragma unroll 1
@@ -12623,8 +12757,9 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
         asm volatile("st.shared.u16 [%0], %1;" ::"r"(to + 2 * i), "h"(x) : "memory");
     }
 }
-/*  Loads a tile: rows of Dim elements in 16-byte chunks. Swizzle: chunk c of row r is stored at c ^ (r & 7), so
-    that ldmatrix reads the same chunk of eight rows without bank conflicts. */
+// Loads a tile of Rows rows of Dim elements to shared memory, in chunks of 16 bytes. Swizzle: chunk c of row r is
+// stored at position c ^ (r & 7) of the row. ldmatrix therefore reads the same chunk of eight rows without bank
+// conflicts.
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
@@ -12639,9 +12774,9 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// Row and swizzled chunk that a lane reads from a 16 x 16 block of a tile by ldmatrix. left is for first operands,
-// and with .trans also for second operands that are stored by rows. right is for second operands that are stored
-// by columns.
+// Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block; left_bit,
+// right_bit: swizzled chunk of 16 bytes. `left` is for a first operand of mma, and, with ldmatrix .trans, also for
+// a second operand that is stored by rows. `right` is for a second operand that is stored by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -12650,10 +12785,10 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements, of which
-    `left` exist. A direct store in the accumulator layout would write 16 bytes to each of eight rows. The
-    results pass through shared memory, so that stores are coalesced. This overwrites the same columns of `rows`
-    in shared memory. */
+/*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
+    `to` have Dim elements. `to` has only `left` rows, and further results are not stored. The results first
+    pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
+    coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -12678,9 +12813,9 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-/*  Computes a b' in 16 x 8 blocks s[m][n]; a and b are stored as rows of Dim elements. Operands are loaded
-    Ahead steps before the mma that uses them, because one or two other warps per scheduler are too few to hide
-    the latency. */
+// Computes a b' in 16 x 8 blocks s[m][n]. a and b are in shared memory, as rows of Dim elements. Operands are
+// loaded Ahead steps before the mma that uses them. The one or two other warps per scheduler are too few to hide
+// the latency of operand loads.
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12709,8 +12844,8 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
         }
     }
 }
-// Computes c[m] += a[m] b. b has 16 * Deep rows of Dim elements, of which 8 * Across columns from chunk `first` on
-// are used.
+// Computes c[m] += a[m] b. In shared memory, b has 16 * Deep rows of Dim elements. The product uses 8 * Across
+// columns of b, from 16-byte chunk `first` on.
 template <class T, int Dim, int Down, int Deep, int Across>
 __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
                                                   uint32_t b, int first, kbki_attn_lane at) {
@@ -12731,16 +12866,17 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-// Sets scores of masked keys to -inf. low, high: last key that the first, and the second, row of the thread sees.
-// key: first key of the tile.
+// Sets the scores of masked keys to -inf. low, high: last key that the thread's first row sees, and last key that
+// its second row sees. key: first key of the tile.
 template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int key, int low, int high) {
     const int column = key + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < Keys / 2; i++)
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
-// Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
-// whether any row of the warp has a new maximum. Earlier sums must then be multiplied by factor.
+// Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the exponents.
+// Returns whether any row of the warp has a new maximum. If a row has a new maximum, the caller must multiply
+// earlier sums by `factor`.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -12760,8 +12896,8 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Converts two neighbouring 8-column blocks of scores to probabilities, adds them to l, and packs them as a first
-// operand.
+// Converts two neighbouring 8-column blocks of scores to probabilities, adds the probabilities to l, and packs
+// them into p as a first operand of mma.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -12774,8 +12910,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums, and stores o and lse of the rows of a warp, of which `left` exist. rows: shared
-// memory for 32 rows, used by this warp only.
+// Epilogue: divides o by the sums l, and stores o and lse of a warp's 32 rows. Only the first `left` rows of the
+// warp exist. rows: shared memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -12796,8 +12932,9 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
     kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
 }
 
-/*  Processes 64 keys for the 32 rows of a warp. Edge: some keys may be masked. The exponentials of 16 keys and the
-    mma of the previous 16 are in one unrolled block, so that the compiler can interleave them. */
+// Processes 64 keys for the 32 rows of a warp. Edge: whether some of the keys may be masked. The exponentials of
+// 16 keys and the mma instructions of the previous 16 keys are in one unrolled block, so that the compiler can
+// interleave them.
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
@@ -12825,9 +12962,10 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
         kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
-// Number of keys per buffer. With it, two CTAs fit into the shared memory of an SM.
+// Number of keys per buffer of K or V, chosen so that two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// A CTA computes 128 rows of q in four warps of 32 rows each. K and V are double-buffered by cp.async.
+// Kernel of rung flashmma: a CTA processes 128 rows of q in four warps of 32 rows each. K and V are
+// double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12841,7 +12979,7 @@ __global__ void __launch_bounds__(128, 2)
     const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
-    // rows that see the most keys first, for load balance
+    // The rows that see the most keys are processed first, for load balance.
     if (causal) tile = tiles - 1 - tile;
     // row0: first row of the CTA; mine: first row of the warp
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
@@ -12861,7 +12999,7 @@ __global__ void __launch_bounds__(128, 2)
     for (int key = 0; key < end; key += Keys) {
         const uint32_t now = stage, rows = q + warp * 64 * Dim;
         const int next = key + Keys;
-        stage = ring + ring + 2 * TileBytes - stage; // the other buffer
+        stage = ring + ring + 2 * TileBytes - stage; // address of the other buffer
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
@@ -12878,7 +13016,7 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // index of the first row of the warp
+    const int64_t line = head * n + mine; // index of the warp's first row, over all heads
     kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
                           vector);
 }
@@ -12898,25 +13036,26 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring; two consumer
-               warpgroups of 64 rows compute scores, exponentials and products one after the other
+    7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring of slots. Two
+               consumer warpgroups of 64 rows compute scores, exponentials and products one after the other
                <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
                as the first operand of the second product
-    8 flashrs  the kernel of rung 7 with three consumer warpgroups, of 160 registers per thread
+    8 flashrs  the kernel of rung 7 with three consumer warpgroups of 160 registers per thread
                <- while one consumer computes exponentials and another waits for its products, the third keeps the
                tensor cores busy. A tile serves 192 rows instead of 128
-    9 pingpong two consumers; each issues the scores of a tile before the product of the previous tile with V, and the
+    9 pingpong each of two consumers issues the scores of a tile before the previous tile's product with V. The
                consumers issue products alternately (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
                <- the tensor cores have products to execute while a warpgroup computes exponentials
-    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling). If causal, rows that see the
-               most keys come first. Two to four consumers, chosen by shape. In >>attention_wgmma
+    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling).
+               With a causal mask, the rows that see the most keys come first. Two to four consumers, chosen by
+               shape. In >>attention_wgmma
                <- the next operands are loaded while results are stored. No CTA starts a long item when the others
                are about to finish. Work items that would not fill the last wave are cut into smaller ones
     bound by   arithmetic, and special functions. One exponential per score, at 16 per clock and SM, takes half the
                time of the products at d = 128, and as long as the products at d = 64
 
-    TMA sets keys beyond the last to zero; their scores are masked like those of causally masked keys. q, k and v must
-    be aligned to 16 bytes, because TMA requires that; o and lse may have any alignment. */
+    Keys beyond the last one are read as zeros (TMA), and their scores are masked like scores of causally masked keys.
+    TMA requires q, k and v to be aligned to 16 bytes; o and lse may have any alignment. */
 #define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
@@ -12925,20 +13064,21 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
-// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls this function.
+// Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
+// Only one thread calls kbki_fa_fetch.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
                                               int head) {
     for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
-// Sets scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
+// Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
     const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
     kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
 }
-// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds them to
-// the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which earlier sums must
-// be multiplied.
+// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds the
+// exponentials to the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which
+// earlier sums must be multiplied.
 template <int Keys>
 __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
                                                      float scale) {
@@ -12963,14 +13103,15 @@ __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], fl
 #pragma unroll
     for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
 }
-// Multiplies o by the factors, if any row of the warp has a new maximum. Most calls find none.
+// Multiplies the sums o by `factor` if any row of the warp has a new maximum. In most calls, no row has a new
+// maximum.
 template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
     if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
 }
-// Stores lse of 64 finished rows from `row` on, and computes the factors by which o must be multiplied. n: rows of
-// the head.
+// Stores lse of a warpgroup's 64 finished rows, from `row` on. Computes the factors inv, by which the sums o must
+// be multiplied. n: number of rows of the head.
 __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
                                               float scale, float (&inv)[2]) {
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -12983,7 +13124,7 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Stores o of 64 finished rows, multiplied by the factors inv.
+// Multiplies the sums o of 64 finished rows by the factors inv and stores the results.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
     kbki_mm<T> out = {};
@@ -12994,9 +13135,9 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-/*  Rungs flashws and, with three consumers, flashrs. The last warpgroup is the producer. One of its threads
-    loads q, then fills a ring of slots, each with 128 rows of K and of V. Each consumer warpgroup computes 64
-    rows of q. */
+// Kernel of rung flashws and, with three consumer warpgroups, of rung flashrs. The last warpgroup is the producer.
+// One thread of the producer loads q, then fills a ring of slots; each slot has 128 rows of K and of V. Each
+// consumer warpgroup processes 64 rows of q.
 template <class T, int Dim, int Groups>
 __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -13008,7 +13149,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: rows that see the most keys first, for load balance
+    // with a causal mask, the rows that see the most keys are processed first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -13045,7 +13186,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K are 16384 bytes apart
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -13086,8 +13227,9 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-/*  Rung pingpong. A consumer issues the scores of a tile and the product of the previous tile with V together,
-    so that the tensor cores are busy during the exponentials. The two consumers issue products alternately. */
+// Kernel of rung pingpong: a consumer issues two products together: the scores of a tile, and the product of the
+// previous tile's probabilities with V. The tensor cores are therefore busy during the exponentials. The two
+// consumers issue products alternately.
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_fwd_pingpong_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -13099,7 +13241,7 @@ __global__ void __launch_bounds__(384, 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: rows that see the most keys first, for load balance
+    // with a causal mask, the rows that see the most keys are processed first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -13136,7 +13278,7 @@ __global__ void __launch_bounds__(384, 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K are 16384 bytes apart
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -13190,8 +13332,8 @@ __global__ void __launch_bounds__(384, 1)
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-// Makes tensor maps for tiles of 64 rows of q and of `keys` rows of k and v. Returns NULL, or why TMA cannot load
-// them.
+// Makes tensor maps for tiles of 64 rows of q and for tiles of `keys` rows of k and v. Returns NULL on success,
+// otherwise the reason why TMA cannot load q, k or v.
 template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
@@ -13202,7 +13344,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
                   : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
-// Launches a rung with `groups` consumer warpgroups and `slots` slots of K and V.
+// Launches the kernel of a rung with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
 template <class T, class Kernel>
 const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
     kbki_attn<T> io;
@@ -13210,7 +13352,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     const char* why = kbki_attn_args(a, &io);
     if (why || !io.heads) return why;
     const int64_t d = a->s.cols, ctas = io.heads * kbki_ceil(io.rows, 64 * groups);
-    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // 1024: for alignment
+    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // includes 1024 bytes for alignment
     Kernel* kernel = d == 64 ? at_64 : at_128;
     if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -13239,43 +13381,49 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: keys per tile. Stages: stages of the
-    K pipeline and of the V pipeline. ItemPs and KeyPs: picoseconds per work item and per key of an item,
-    measured on an H200. shares: probabilities go through shared memory, because registers hold the next scores.
-    turns: consumers issue products alternately (ping-pong schedule). With two consumers, that schedule took 1
-    to 2 % longer. */
+/*  Configuration of the kernel of rung flashpp. Groups: number of consumer warpgroups; each processes 64 rows
+    of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
+    pipeline. ItemPs: picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an
+    H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
+    turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
+    ping-pong schedule, because it took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
-    // bytes of q per warpgroup; bytes of a tile of K or V
+    // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
     static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2;
-    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // bytes of p per warpgroup
+    // bytes of probabilities per warpgroup
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
-    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024: for alignment
-    // registers per thread: of consumers; of the producer
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // includes 1024 bytes for alignment
+    // keep: registers per consumer thread; spare: registers per producer thread
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
-/*  Division of the rows of q into work items. A CTA processes one item at a time. Heads with an index below
-    `cut` have big items, with rows for all warpgroups, followed by small items. Heads from `cut` on have small
-    items only. The heads below `cut` form sections of `span` heads. Within a section, items are ordered by row,
-    then by head, so that the section's K and V stay in L2. */
+/*  Division of the rows of q into work items. A CTA processes one work item at a time. A big item has rows for
+    all consumer warpgroups. Heads with an index below `cut` have big items, followed by small items. Heads from
+    index `cut` on have small items only. The heads below `cut` form sections of `span` heads. Within a section,
+    work items are ordered by row, then by head, so that K and V of the section stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // number of items per head; number of big items per head
-    // small: rows per small item; smalls: number of small items per head, for heads from `cut` on
+    // tiles: number of work items of a head below `cut`; bigs: number of big items among them
+    int tiles, bigs;
+    // small: rows of q per small item; smalls: number of small items of each head from `cut` on
     int small, smalls;
-    int cut, span, section; // cut: index of a head; span: heads per section; section: items per section
-    int whole, items;       // number of items of the heads below cut; number of all items
-    unsigned* asked;        // counter of the dynamic scheduler: number of requests for an item so far
+    // cut: index of the first head without big items; span: heads per section; section: work items per section
+    int cut, span, section;
+    // whole: number of work items of the heads below `cut`; items: number of all work items
+    int whole, items;
+    unsigned* asked;        // counter of the dynamic scheduler: number of requests for a work item so far
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    // row, end: first row, row after the last; tiles: number of tiles of keys that any of the rows sees
+    // row: first row of q; end: row after the last row; tiles: number of tiles of keys that at least one of these
+    // rows sees
     int head, row, end, tiles;
 };
 template <class Plan, class T>
@@ -13286,7 +13434,8 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
         int section = index / work.section, in = index - section * work.section;
         int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
         head = section * work.span + in - tile * wide;
-        if (work.io.causal) tile = work.tiles - 1 - tile; // rows that see the most keys first, for load balance
+        // the rows that see the most keys are processed first, for load balance
+        if (work.io.causal) tile = work.tiles - 1 - tile;
         row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
         if (tile < work.bigs) rows = Plan::rows;
     } else {
@@ -13296,12 +13445,14 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     const int end = min(n, row + rows), seen = work.io.causal ? end : n;
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// Task of a warpgroup. head, row: its head and first row. tiles: number of tiles of keys in the work item; 0 if no
-// items are left. seen: number of these tiles that the rows of the warpgroup see; 0 if it has no rows.
+// Task of a consumer warpgroup. head, row: head and first row of q of the warpgroup. tiles: number of tiles of
+// keys in the work item; 0 if no work items are left. seen: number of tiles of keys that the rows of the warpgroup
+// see; 0 if the warpgroup has no rows.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. The mbarriers of q also signal that task is full or empty.
+// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup also signal that its task
+// is full or empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13311,7 +13462,7 @@ template <class Plan> struct kbki_fa_ring {
     kbki_fa_barriers<Plan>* bar;
     uint32_t base; // shared memory address of q; K, V and probabilities follow
     int slot;
-    unsigned parities; // mbarrier parities. Bit 0: of K and V; bit 1: of q
+    unsigned parities; // mbarrier parities; bit 0: parity for K and V; bit 1: parity for q
     __device__ __forceinline__ unsigned parity() const { return parities & 1; }
     __device__ __forceinline__ unsigned q_parity() const { return parities >> 1; }
     __device__ __forceinline__ char* at(int byte) const { return (char*)__cvta_shared_to_generic(base + byte); }
@@ -13324,7 +13475,7 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// Waits until a slot is empty, then loads a tile into it, panel by panel.
+// Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
                                              const kbki_map* map, int tile, int head) {
@@ -13332,11 +13483,12 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     kbki_bar_expect(full, Plan::tile_bytes);
     kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
 }
-/*  Runs the producer, which is one thread: it fills the pipelines for one work item after another. It loads the
-    first keys of an item before q, because the buffer of q becomes free later. Dynamic scheduling: the first
-    item of a CTA has the index of the CTA, and an atomic counter gives the index of each further item. The
-    total number of requests equals the number of items, because the last request of each CTA finds no item. The
-    last request resets the counter to 0. */
+/*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
+    For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
+    Dynamic scheduling: the index of a CTA's first work item is the index of the CTA. The CTA gets the index of
+    each further work item by incrementing an atomic counter. The first items of the CTAs need no request, but
+    the last request of each CTA finds no item. The total number of requests of all CTAs therefore equals the
+    number of work items. The last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13376,16 +13528,17 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-// Returns a zero that ptxas does not recognise as a constant. Addresses to which it is added in a loop are
-// therefore recomputed instead of kept in registers.
+// Returns a zero that ptxas does not recognise as a constant. If this zero is added to an address in a loop, ptxas
+// recomputes the address instead of keeping it in a register.
 __device__ __forceinline__ uint32_t kbki_fa_zero() {
     uint32_t zero;
     asm volatile("mov.b32 %0, 0;" : "=r"(zero));
     return zero;
 }
 
-// Rows of a consumer warpgroup: 64 rows of q. Of the functions, s: scores, then exponentials; p: exponentials as
-// 16-bit values, unused if they are in shared memory.
+// State of a consumer warpgroup, which processes 64 rows of q. In the functions of kbki_fa_rows, s holds scores
+// and later exponentials, and p holds exponentials as 16-bit values. p is unused if the exponentials are in shared
+// memory.
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
@@ -13408,7 +13561,8 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // keep: adds to o
+    // keep: 1 if the product is added to o, 0 if it overwrites o
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) {
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
@@ -13425,15 +13579,15 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces ptxas to compute the sums here. Otherwise it moves the additions between the next products, and
-    // scores occupy registers that the probabilities need. The condition is never true, because no sum is
-    // negative.
+    // Forces ptxas to compute the sums l at this point. Without settle(), ptxas moves the additions between the
+    // next products, and scores occupy registers that the probabilities need. The condition of the nanosleep is
+    // never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Converts exponentials to 16 bits, and stores them to shared memory if Plan::shares is set.
+    // Converts exponentials to 16 bits, and stores them in shared memory if Plan::shares is true, else in p.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13446,8 +13600,9 @@ template <class T, class Plan> struct kbki_fa_rows {
         }
         if (Plan::shares) kbki_bulk_fence();
     }
-    // place() returns the address of this thread's row for the first 16 keys in shared memory, and place(first,
-    // step) that for keys 16 step to 16 step + 15.
+    // place() returns the shared-memory address of this thread's row of exponentials for the first 16 keys.
+    // place(first, step) returns the address of this thread's exponentials for keys 16 step to 16 step + 15;
+    // `first` is the result of place().
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13458,22 +13613,23 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
 };
 
-// Finished rows: head, first row of the warpgroup, and factors by which o must be multiplied.
+// Finished rows of a warpgroup: their head, their first row, and the factors by which o must be multiplied.
 struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
 
 // --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
-// Ping-pong schedule: kbki_fa_turn waits until this consumer may issue products, and kbki_fa_pass lets the next
-// consumer issue products.
+// In the ping-pong schedule, kbki_fa_turn waits until this consumer may issue products, and kbki_fa_pass lets the
+// next consumer issue products.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// Signals the producer that q and task have been read. Lane 0 of each warp arrives, because it has read the task.
+// Signals to the producer that q and the task of this warpgroup have been read. Lane 0 of each warp arrives at the
+// mbarrier, because lane 0 has read the task.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
@@ -13490,7 +13646,7 @@ __device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_ro
     rows.begin();
     return task->seen;
 }
-// Skips a tile that is masked for all rows of the warpgroup: waits for it and releases it.
+// Skips a tile of keys that is masked for all rows of the warpgroup: waits for the tile and releases its slot.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
@@ -13501,9 +13657,10 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Computes the first scores of the next item in which the warpgroup has rows. No other product of this warpgroup
-// overlaps with them. On entry, task has no rows for this warpgroup, or tiles = 0. Returns the number of tiles
-// that are left, or -1 if no item with such rows is left.
+/*  Computes the first scores of the next work item in which this warpgroup has rows. No other product of this
+    warpgroup overlaps with the product for these scores. On entry, *task has no rows for this warpgroup, or no
+    tiles. Returns the number of tiles of keys that remain after the first one, or -1 if no further work item
+    has rows for this warpgroup. */
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -13529,12 +13686,13 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  Runs a consumer warpgroup. It issues the scores of a tile before the product of the previous tile with V,
-    even if the previous tile belongs to the previous item. Two products are then in flight (intra-warpgroup
-    pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the place of the exponentials:
-    it puts most of them after the wait for the product with V. Forcing all of them before that wait took 1 to 2
-    % longer on an H200. first: the scores belong to the first tile of an item. fresh: the product with V
-    belongs to the first tile of an item. */
+/*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous
+    tile's probabilities with V, even if the previous tile belongs to the previous work item. Two products of a
+    consumer are then in flight (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2).
+    ptxas chooses the place of the exponentials: it puts most of them after the wait for the product with V. A
+    version that forced all exponentials before the wait for the product with V took 1 to 2 % longer on an H200.
+    first: whether the scores belong to the first tile of a work item. fresh: whether the product with V belongs
+    to the first tile of a work item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13577,7 +13735,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
-            kbki_wg_hold<Plan::keys / 2>(s); // the previous product reads p until here
+            kbki_wg_hold<Plan::keys / 2>(s); // the previous product with V reads p until here
             if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
@@ -13596,7 +13754,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The last warpgroup loads by TMA, the other warpgroups compute.
+// Kernel of rung flashpp: the last warpgroup loads by TMA, and the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -13604,7 +13762,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
-    // the shuffle tells the compiler that the value is uniform in a warp
+    // the shuffle tells the compiler that `group` is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0);
     if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
@@ -13616,7 +13774,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // arrives without waiting, because this warp has initialised the mbarriers
+        // The producer arrives at the barrier without waiting, because its first warp has initialised the
+        // mbarriers.
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -13627,8 +13786,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
-// A division into work items: rows of a small item, number of heads that also have big items, predicted time in
-// ps.
+// Division of the rows of q into work items. small: rows per small item; cut: number of heads that also have big
+// items; ps: predicted time in picoseconds.
 struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
@@ -13637,10 +13796,11 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
-/*  Predicts the time at which all items are finished, if every SM starts the next item as soon as it is free.
-    Each of the first `cut` heads has `bigs` big items and `rest` small items; each other head has `smalls`
-    small items. Small items end in the order in which they started, and so do big items. Two queues of end
-    times are therefore sufficient. */
+/*  Predicts the time, in picoseconds, at which all work items are finished, if every SM starts the next work
+    item as soon as it is free. Each of the first `cut` heads has `bigs` big items and `rest` small items. Each
+    head from index `cut` on has `smalls` small items. Small items end in the order in which they started, and
+    so do big items. Two queues of end times, one for big items and one for small items, are therefore
+    sufficient. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -13656,9 +13816,9 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
         }
     return last;
 }
-/*  Chooses the division if there is no causal mask. Rows that would not fill the last wave become small items,
-    or heads with small items only. If only some warpgroups of a CTA have rows, an item takes 42 % of the full
-    time plus 58 % times the fraction of warpgroups with rows (measured on an H200). */
+// Chooses the division into work items if there is no causal mask. Rows that would not fill the last wave of CTAs
+// become small items; the last heads may have small items only. If only some warpgroups of a CTA have rows, a work
+// item takes 42 % of the full time plus 58 % times the fraction of warpgroups with rows (measured on an H200).
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
@@ -13677,10 +13837,11 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// Returns the best division. Caches recent results, because a prediction takes longer than a launch.
+// Returns the division into work items with the shortest predicted time. Recent results are cached, because a
+// prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
-        int64_t heads, rows; // heads = 0: the entry is empty
+        int64_t heads, rows; // shape of the cached division; heads = 0: the entry is empty
         kbki_fa_deal deal;
     } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
@@ -13703,7 +13864,8 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // number of heads whose K and V together fit into L2
+    // without a mask 1, else the number of heads whose K and V together fit into L2
+    if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
@@ -13713,7 +13875,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// configurations of the persistent kernel, named after d and the number of consumer warpgroups
+// configurations of the kernel of rung flashpp, named after d and the number of consumer warpgroups
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
@@ -13740,7 +13902,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*  attention bwd --------------------------------------------------------------------------------------------
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
-    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse: as computed by forward; causal: j <= i only
+    do, q, k, v, o, dq, dk, dv: batch x heads x S x d     lse: result of the forward pass     causal: keys j <= i only
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
@@ -13776,7 +13938,7 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
-    // an lse as the forward pass computes it for random inputs
+    // random values like the lse that the forward pass computes for random inputs
     t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25;
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
@@ -13790,8 +13952,8 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// p and ds of one pair of row and key. about: ds, computed with the sum of the absolute values of its two terms
-// instead of their difference.
+// Probability p and derivative ds for one pair of row and key. about: ds, computed with the sum of the absolute
+// values of its two terms instead of with their difference.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -13843,8 +14005,8 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // lse * log2(e) and D of each row; each head is padded to a multiple of 64 rows
-    float* sum;   // sums of dq, in f32
+    float2* stat; // per row: lse * log2(e), and D = do o; each head is padded to a multiple of 64 rows
+    float* sum;   // sums of dq in f32, in the workspace
     int64_t heads, rows;
     float scale;
     int causal, vector;
@@ -13869,7 +14031,8 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Checks and divides the workspace of the variants that do not keep the scores.
+// Checks the workspace of rungs flashmma and flashws, and sets io->stat and io->sum to its parts. Returns NULL on
+// success, otherwise an error.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -13877,8 +14040,8 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Two kernels: the first has one thread per pair of row and key, the second one thread per element of dq, dk and
-// dv.
+// Kernels of rung naive: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one thread
+// per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -13931,8 +14094,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches both passes of a rung that recomputes p and ds in each pass. The first pass computes dq; the second one
-// (with Keys) computes dk and dv.
+// Launches the two passes of a rung that recomputes p and ds in each pass. Kernel `query` is the first pass, which
+// computes dq. Kernel `key` is the second pass, which computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -13954,14 +14117,15 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     return kbki_launched();
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
+// ---- The plain rungs without tensor cores end here. The kernels after this line are optimised.
 
-/*  Rung flash. p and ds are recomputed in each of two passes and never stored. The first pass computes dq; its
-    CTAs keep 32 rows of q and of do, and loop over all keys. The second pass (Keys) computes dk and dv; its
-    CTAs keep 32 keys, and loop over all rows. No atomics are needed, because one thread computes each sum.
-    Shared memory holds three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged
-    as in >>attention_simt. Thread (y, x) of 8 x 16 has rows 4 y to 4 y + 3 of the kept operand and rows x and x
-    + 16 of the loop operand. It computes columns 4 x to 4 x + 3 of every 64 columns of a result. */
+/*  Rung flash makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
+    stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and loops
+    over all keys. The second pass (Keys is true) computes dk and dv; a CTA of this pass keeps 32 keys, and
+    loops over all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds
+    three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in
+    >>attention_simt. Thread (y, x) of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x
+    and x + 16 of the loop operand. Of every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -13977,12 +14141,12 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
-        // whether the pair of kept row r of this thread and row at + i of the loop is masked
+        // Returns whether the pair of the thread's kept row r and of row at + i of the loop operand is masked.
         auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
             return row >= n || key >= n || (io.causal && key > row);
         };
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tile of the loop operand
         kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
@@ -14001,7 +14165,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             if (Keys) small[4 * y + r][i] = p;
         }
         if (Keys) {
-            __syncwarp(); // the sixteen lanes that write these four rows also read them, in the same warp
+            // a barrier of the warp suffices, because the sixteen lanes that write these four rows also read them
+            __syncwarp();
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
             kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
@@ -14034,10 +14199,11 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Rung warpmma. It has two passes like rung 4. A CTA keeps its rows a and b, and loops over rows u and w. If
-    the kept rows are rows of q and do, the loop is over keys, and vice versa. A warp keeps 16 rows, processes
-    16 rows of the loop at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a
-    first operand. */
+/*  Rung warpmma makes two passes over all pairs of row and key, like rung flash. A CTA keeps rows of two
+    operands in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and
+    do, it loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a
+    and b, and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
+    mma.sync, as in rung 5 of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14050,7 +14216,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
-        __syncthreads(); // all warps have read the previous tile
+        __syncthreads(); // all warps have read the previous tiles u and w
         kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
         kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
         __syncthreads();
@@ -14086,11 +14252,11 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
 
-/*  First kernel of rung flashmma: computes D and the base of exponents of every row. Rows that pad the last
-    tile get an infinite lse, so that p = 0. A lane reads 8 elements of do and of o, and sets 8 sums of dq to
-    zero. */
+// First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
+// the last tile get an infinite base, so that p is zero. Each lane reads 8 elements of do and of o, and sets 8
+// sums of dq to zero.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14111,11 +14277,12 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // sets the sums of dq to 0
+    if (head < io.heads) { // sets the f32 sums of dq to 0
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
-    kbki_follow_me(); // late, so that CTAs of the next kernel do not occupy SMs while they wait
+    // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
+    kbki_follow_me();
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
@@ -14142,17 +14309,19 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  A warp keeps 32 keys and processes 32 rows of q at a time, so that each operand read from shared memory
-    serves two mma instructions. Scores are computed transposed, with keys as rows. p and ds then have the
-    layout of a first operand, which the products for dv and dk need. At d = 64, dk and dv of 32 keys fill the
-    registers. At d = 128 two warps share 32 keys. Each of the two computes the scores of half of the rows and
-    the sums of half of the columns. They exchange p and ds through shared memory. */
+/*  Configuration of rung flashmma. A warp keeps 32 keys and processes 32 rows of q at a time, so that each
+    operand read from shared memory serves two mma instructions. Scores are computed transposed, with keys as
+    rows. Therefore, p and ds have the register layout of a first operand, which the products for dv and dk
+    need. At d = 64, dk and dv of 32 keys fill the registers of a warp. At d = 128, two warps share 32 keys.
+    Each of the two warps computes the scores of half of the rows of q, and half of the columns of dk and dv.
+    The two warps exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // buffers of rows
+    // buffers: number of buffers for tiles of q, and for tiles of do
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1;
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Number of tiles of ds in shared memory. If only one fits (before compute capability 9.0), computing dq needs
-    // an additional barrier.
+    // kept: number of tiles of ds in shared memory. If only one tile of ds fits (before compute capability 9.0),
+    // computing dq needs an additional barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14160,8 +14329,8 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #endif
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
-// Sets p or ds to zero if the row or the key is beyond the last one, or if the key is causally masked. key, row:
-// those of the first element of this thread.
+// Sets elements of p or ds to zero if their row or key is beyond the last one, or if their key is causally masked.
+// key, row: key and row of this thread's first element.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -14169,14 +14338,15 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Returns the address at which this lane accesses block (m, c) of p or ds, from row `part` on. The tile has 128
-// keys by 64 rows, with the same swizzle as the tiles of q and k. to: address of the first key of the warp.
+// Returns the address at which this lane accesses the 16 x 16 block (m, c) of p or ds in shared memory, from row
+// `part` of the tile on. A tile of p or ds stores 64 elements per key, one per row of q, with the same swizzle as
+// the tiles of q and k. to: address of the warp's first key in this tile.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  Computes p and ds of 32 keys from `key` on with 32 rows from `row` on. part: index of the first of these
-    rows in its tile. The exponentials overlap with the second product, because they do not depend on it.
-    hidden: 1 if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0. */
+// Computes p and ds of 32 keys, from `key` on, for 32 rows of q, from `row` on. part: index of `row` in its tile.
+// The exponentials overlap with the second product (do v), because neither of them depends on the other. hidden: 1
+// if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14216,12 +14386,12 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 #pragma unroll
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
-// Returns the index, over all heads, of the 64-row tile that contains a row.
+// Returns the index, counted over all heads, of the 64-row tile that contains a row of a head.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// Computes this warp's 32 x 32 block of dq, for the tile of rows that starts at `tile`. pass: index of the block,
-// if a warp computes several blocks.
+// Adds this warp's 32 x 32 block of dq to the sums in memory, for the tile of rows of q that starts at row `tile`.
+// pass: index of the block if a warp computes several blocks, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -14232,7 +14402,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    // number of blocks of 16 keys that any of the rows sees; ds of all other blocks was not written
+    // number of blocks of 16 keys that at least one row of this block of dq sees; ds of the remaining keys was not
+    // written
     const int seen = io.causal ? min(Blocks, (tile + row - key0) / 16 + 2) : Blocks;
     auto add = [&](int c) {
         uint32_t a[2][2][4];
@@ -14251,11 +14422,12 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-// State of a warp: addresses of its CTA's tiles in shared memory, its keys, and its sums.
+// State of a warp of rung flashmma: the addresses of its CTA's tiles in shared memory, its keys, and its sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    // mine: index in the tile of the warp's first key; turn: half of the rows that is processed first
+    // mine: index of the warp's first key in the CTA's tile of keys; turn: half (0 or 1) of the rows that the warp
+    // processes first
     int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
@@ -14274,12 +14446,14 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_ahead_close();
     }
 
-    // Processes half i of the rows of a tile: computes p and ds of this warp's keys, and adds to dk and dv.
-    // before: whether to compute dq of the previous tile first.
+    // Processes half i (0 or 1) of the rows of a tile: computes p and ds of this warp's keys, and adds to the sums
+    // dk and dv. before: whether to compute dq of the previous tile first.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // shift: first key minus first row
-        const bool none = io.causal && shift > 0;                           // none: whether all pairs are masked
+        // shift: first key minus first row of q
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part;
+        // whether all pairs of key and row are masked
+        const bool none = io.causal && shift > 0;
         const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
         const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
         const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
@@ -14287,8 +14461,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // dq of the previous tile is computed here, where register pressure is low. Its registers stay occupied
-        // until the atomics have read them.
+        // dq of the previous tile is computed here, where register pressure is low. The registers of dq stay
+        // occupied until the atomics have read them.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14296,7 +14470,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
                 kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
                                                part);
-            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // signals the other warp of the pair
+            // signals to the other warp of the pair that p and ds are written
+            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1);
         } else {
             kbki_barrier<64>((warp ^ 1) + 1);
 #pragma unroll
@@ -14306,12 +14481,13 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // each product: 32 keys by 32 rows by 64 columns
+        // each of the two products: 32 keys by 32 rows of q by 64 columns of dv or dk
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// A CTA keeps Keys keys and loops over the rows of q, which cp.async loads 64 at a time.
+// Kernel of rung flashmma: a CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q and do
+// at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14341,7 +14517,8 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        __syncthreads(); // the next rows overwrite the current ones while dq is computed
+        // all warps have read the current rows of q and do, which the next rows overwrite while dq is computed
+        __syncthreads();
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
@@ -14353,7 +14530,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     kbki_follow_me();
-    __syncthreads(); // all warps have read k and v, which become staging buffers
+    __syncthreads(); // all warps have read k and v, whose memory becomes the staging buffers of dk and dv
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
@@ -14371,8 +14548,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// Launches the kernel with 64 keys per CTA and one buffer of rows. It is used at d = 128 if an SM has less than
-// 161 KiB of shared memory.
+// Launches the kernel of rung flashmma with 64 keys per CTA and one buffer for rows of q and do. The configuration
+// with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14404,9 +14581,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full (64 rows
-               at d = 128, 128 at d = 64). A CTA keeps 128 keys in shared memory. Two consumer warpgroups hold dk
-               and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full. A tile has 64
+               rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two consumer warpgroups
+               hold dk and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
                and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
                warpgroup computes 64 x 64 of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: the
@@ -14417,48 +14594,53 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
 
-    The first and the last kernel are those of flashmma. The first computes D and the bases of exponents; the last
-    converts the sums of dq to rows. TMA sets rows and keys beyond the last to zero; p and ds are set to 0 there and
-    where the mask hides them. do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
+    computes D and the bases of the exponents. The last kernel converts the sums of dq to rows of dq. Rows and keys
+    beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs.
+    do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Shared memory holds K, V, two buffers of Q, two of dO, two tiles of ds, and two buffers of row statistics.
-    Q, K, V and dO are stored in blocks of 64 rows, panel by panel in each block. ds is stored in blocks of 64
-    rows of q; a block holds all 128 keys. */
+// Configuration of rung flashws. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds, and two
+// buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored panel
+// by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // whether the kernel is persistent: one CTA per SM
+    static constexpr bool stay = Stay; // whether the kernel is persistent, with at most one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
-    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // keep, spare: registers
+    // keep, spare: registers per consumer thread, and per producer thread
+    static constexpr int threads = 128 * 3, keep = 240, spare = 24;
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: for alignment
+    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // includes 1024 bytes for alignment
     static_assert(panels * blocks == 2, "each warpgroup computes one block of dq");
 };
 struct kbki_fab_maps {
     kbki_map q, k, v, dout;
 };
-// Work items of `span` heads are ordered by key, so that the longest items come first: with a causal mask, the
-// most rows see the first keys.
+// A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
+// items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first
+// keys.
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span, items; // tiles of keys per head; heads per section; tiles of keys of all heads
+    // tiles: number of tiles of keys per head; span: heads per section; items: number of tiles of keys of all
+    // heads
+    int tiles, span, items;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
     uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
 };
-// A work item: head, first key, and first row that sees one of the keys. bar, base: mbarriers and shared memory of
-// the CTA.
+// Work item of a CTA: its head, its first key, and the first row of q that sees one of its keys. bar, base:
+// mbarriers and shared memory of the CTA.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-// Sets the work item of a CTA in round `round`. Odd rounds reverse the order of CTAs, for load balance. Returns
-// false if there is no item.
+// Sets *item to the work item of this CTA in round `round`. In odd rounds, the CTAs take work items in reverse
+// order, for load balance. Returns false if this CTA has no work item in this round.
 template <class T>
 __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
     unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -14470,19 +14652,20 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time. One thread calls this function.
+// Loads a tile of K, V, Q or dO by TMA, in boxes of 64 rows by 64 columns. Only one thread calls kbki_fab_load.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// Runs the producer, which is one thread. For each work item it loads K, V and all tiles of rows. Only the row
-// statistics depend on the previous kernel (PDL).
+// Runs the producer, which is one thread. For each work item, the producer loads K, V, and all tiles of Q and dO
+// that see the item's keys. Of the producer's loads, only the load of the row statistics depends on the previous
+// kernel (PDL).
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
-    // filled: rows of a head that have statistics, padding included
+    // filled: number of rows of a head that have statistics, including the rows that pad the last tile
     const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64;
     unsigned slot = 0, parity = 1, keys_parity = 1;
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
@@ -14507,7 +14690,9 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                 kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
                                                         item.head);
             }
-            // waits for the previous kernel; other threads need no wait, because they add to dq after this load
+            // The producer waits for the previous kernel (PDL) before it loads the statistics of rows. The
+            // consumers need not wait for the previous kernel, because they add to dq only after these statistics
+            // have arrived.
             kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
@@ -14516,8 +14701,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
     }
 }
 
-// Declares the registers to which a product will write as undefined. Otherwise ptxas sees other writes to these
-// registers while the product is in flight, and serialises the product.
+// Declares registers as undefined before a product writes to them. Without this declaration, ptxas sees other
+// writes to these registers while the product is in flight, and serialises the product.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
@@ -14525,25 +14710,25 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
 //     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // descriptor for the start of shared memory
+    kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
     const char* base;
-    // panel, block: index of the 64 columns, and of the 64 rows, of dq that the warpgroup computes
+    // panel: index of the 64 columns of dq that the warpgroup computes; block: index of its 64 rows of dq
     int group, panel, block;
-    float scale;             // converts scores to base-2 logarithms
+    float scale;             // factor that converts scores to base-2 logarithms
 
     __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
         base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
         all.set(at);
     }
-    // Returns the operand at byte offset `bytes`. It is recomputed for each tile, because the operands of K and V
-    // would otherwise take 48 registers.
+    // Returns the descriptor of the operand at byte offset `bytes` in shared memory. The descriptor is recomputed
+    // for each tile, because the descriptors of K and V would otherwise take 48 registers.
     template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
         kbki_wg_operand<Along> it;
         it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
         asm volatile("" : "+r"(it.low));
         return it;
     }
-    // Issues s = a b', for rows a of K or V and rows b of Q or dO.
+    // Issues the product s = a b', where a has rows of K or V, and b has rows of Q or dO.
     __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
         const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
         kbki_fab_new<Plan::rows / 2>(s);
@@ -14565,7 +14750,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                 sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
         kbki_wg_commit();
     }
-    // Issues the product for 64 x 64 of dq, over all keys of the tile. ds is read as a transposed operand.
+    // Issues the product for the warpgroup's 64 x 64 block of dq, over all keys of the tile. The product reads ds
+    // as a transposed operand.
     __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
         const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
         kbki_fab_new<32>(sum);
@@ -14577,8 +14763,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Returns the statistics of the two rows of q that are this thread's columns in block b: base of the exponent
-    // and D of each.
+    // Returns the statistics of the two rows of q that this thread holds as columns of block b: for each row, the
+    // base of the exponents and D.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -14607,8 +14793,8 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // Sets s to 0 if the row or the key is beyond the last one, or if the key is masked. row: first row of the
-    // tile. key: first key of the warpgroup.
+    // Sets an element of s to 0 if its row or key is beyond the last one, or if its key is masked. row: first row
+    // of the tile of q. key: first key of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -14623,7 +14809,8 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // Stores ds to shared memory, from which dq is computed. The caller must synchronise afterwards.
+    // Stores ds in shared memory, from which the product for dq reads it. The caller must synchronise the two
+    // consumer warpgroups afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -14636,7 +14823,7 @@ template <class T, class Plan> struct kbki_fab_keys {
     }
 };
 
-// Adds the 64 x 64 block of dq of this warpgroup to the sums in memory, in the layout that kbki_attn_dq_k reads.
+// Adds the warpgroup's 64 x 64 block of dq to the sums in memory, in the layout that kbki_attn_dq_k reads.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               int head, int row, const float* d) {
@@ -14648,7 +14835,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows of q and do, and its byte offsets in shared memory.
+// A tile of rows of q and do: its first row, its pipeline slot, and its byte offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -14658,9 +14845,9 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-/*  Processes a tile of rows. The product for dk and the atomics of dq of the previous tile may still run while
-    the scores of this tile are issued. A slot of the pipeline is released after the product for dk, which is
-    the last to read it. */
+// Processes a tile of rows of q and do. When the scores of this tile are issued, the product for dk and the
+// atomics for dq of the previous tile may still be running. A pipeline slot is released after the product for dk,
+// because this product reads the slot last.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -14708,7 +14895,8 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
     out.c = io.dv + head * io.rows * Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
 }
-// Runs a consumer warpgroup. For each work item, it processes all rows that see its keys.
+// Runs a consumer warpgroup. For each work item, the consumer processes all rows of q that see the keys of the
+// item.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_fab_item item, int group) {
     const int n = (int)work.io.rows;
@@ -14731,13 +14919,14 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
         kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
-        // late, so that CTAs of the next kernel do not occupy SMs while they wait
+        // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Warp specialization. The first warpgroup loads by TMA, and each of the other two keeps dk and dv of 64 keys.
+// Kernel of rung flashws, with warp specialization. The first warpgroup loads by TMA. Each of the two other
+// warpgroups keeps dk and dv of 64 keys.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -14745,7 +14934,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fab_barriers bar;
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
-    // the shuffle tells the compiler that the value is uniform in a warp
+    // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
@@ -14774,7 +14963,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // number of heads whose rows and sums of dq together fit into L2
+    // span: number of heads whose rows of q and do and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -14828,8 +15017,8 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #elif !defined(KBK_VARIANTS) && !defined(KBK_TYPES)
 #define KBKI_LAUNCH(has, f, T) f<T>
 #else
-// The expression has ? f<T> : NULL would always compile f<T>. The body of this lambda is compiled only if the
-// lambda is called.
+// The body of this lambda is compiled only if the lambda is called, so f<T> is compiled only if `has` is true. A
+// conditional expression without a lambda would always compile f<T>.
 #define KBKI_LAUNCH(has, f, T) \
     kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
 template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
@@ -14838,8 +15027,8 @@ template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_
 }
 #endif
 
-// One macro per type mask (KBK_ALL, ...). KBKI_ROW appends the name of the mask, so that f<T> is compiled only for
-// its types.
+// There is one macro for each mask of element types (KBK_ALL, ...). KBKI_ROW appends the name of the mask to
+// KBKI_LAUNCH_, so that f<T> is compiled only for the types of the mask.
 #define KBKI_LAUNCH_F32(has, f) KBKI_LAUNCH(has && KBKI_HAS_f32, f, float)
 #define KBKI_LAUNCH_F16(has, f) KBKI_LAUNCH(has && KBKI_HAS_f16, f, __half)
 #define KBKI_LAUNCH_BF16(has, f) KBKI_LAUNCH(has && KBKI_HAS_bf16, f, __nv_bfloat16)
@@ -14868,16 +15057,17 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Returns the bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
+// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs none, or if kbk_launch rejects
+// the shape.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// Returns the lowest compute capability of a variant for an element type, as a constant KBK_SM_<...>.
+// Returns the lowest compute capability on which a variant supports an element type, as a constant KBK_SM_<...>.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
-// Returns whether the variant runs on compute capability sm (90 for 9.0).
+// Returns whether the variant supports the element type on compute capability sm (90 for 9.0).
 KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
     int least = kbk_least_sm(v, dtype);
     return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
@@ -14900,7 +15090,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #define KBK_CANDIDATES 6 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
-typedef struct kbk_candidate { // a launch with one configuration
+typedef struct kbk_candidate { // one of the configurations that kbk_tune measures, and the launch that uses it
     const kbk_variant* variant;
     int dtype;
     const kbk_args* args;
@@ -14915,11 +15105,13 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     *kbki_tuning() = NULL;
     if (why) c->why = why;
 }
-// Measures n candidates. Sets ns[i] to nanoseconds per launch, or NaN if candidate i was not measured. Returns
-// NULL, or why no candidate was measured.
+// Function that measures n candidates. The function sets ns[i] to the nanoseconds per launch of candidate i, or to
+// NaN if candidate i was not measured. The function returns NULL on success, otherwise the reason why no candidate
+// was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
-// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must link kbench.
+// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must contain the
+// implementation of kbench.h (KBENCH_IMPLEMENTATION).
 KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
     kb_desc desc[KBK_CANDIDATES] = {};
     kb_function fn[KBK_CANDIDATES];
@@ -14937,14 +15129,16 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     return NULL;
 }
 #endif
-/*  Measures the configurations of a shape with the shortest predicted times, and keeps the fastest one. Later
-    launches of this shape on this GPU then use it. The choice is also appended to the file `path`. If path is
-    NULL, it is appended to the file that the environment variable KBK_TUNED names, if this is set. The file of
-    KBK_TUNED is read before the first launch; kbk_tuned_load reads any other file. variant: select or tf32 of
-    matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten. clock: kbk_clock_kbench,
-    if kbench.h was included first, or a function of the caller. kbk_tune synchronises the device. Do not call
-    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL, or why no choice was kept or
-    written. */
+/*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest
+    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune also appends
+    the fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the
+    file that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first
+    launch of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
+    kbk_tuned_load. variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the contents
+    of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before this header, or a
+    function of the caller. kbk_tune synchronises the device. Do not call kbk_tune or kbk_tuned_load while
+    another thread launches kernels. Returns NULL on success, otherwise the reason why no configuration was kept
+    or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -14952,7 +15146,8 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     double ns[KBK_CANDIDATES];
     cudaDeviceProp gpu;
     int device = 0, best = -1;
-    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // predicted to be fastest
+    // c[0].choice.by.way = -1 lets the launch choose the configuration
+    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1;
     kbk_candidate_launch(NULL, &c[0]);
     if (c[0].why) return c[0].why;
     if (!c[0].choice.elem) return "this variant has only one configuration for this shape";
@@ -14995,45 +15190,51 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table. Rows are numbered from 0 to kbk_abi("rows") - 1. The number of a row may differ between
-    libraries that were built with different options. A tensor of the row's element type must be aligned to
-    alignment[dtype] bytes, a tensor of another type (kbk_tensor.kind) to its own size, and the workspace to 256
-    bytes. */
+/*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1. The
+    number of a row may differ between libraries that were built with different options. Tensors of the row's
+    element type must be aligned to alignment[dtype] bytes. Tensors of another type (kbk_tensor.kind) must be
+    aligned to the size of an element, and the workspace to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
-    const char* group;             // name of the group in KBK_ONLY
+    const char* group;             // name of the operation's group, as in KBK_ONLY
     int32_t family, rung, origin;
-    int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
-    // sm: lowest compute capability, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later ones do not run the row
+    int32_t dtypes;                // compiled element types, as bits 1 << KBK_F32, ...; 0: none
+    // sm: lowest compute capability that runs the row, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later
+    // compute capabilities do not run the row, else 0
     int32_t sm, exact;
-    int32_t alignment[KBK_DTYPES]; // bytes; 0: type is not supported
+    int32_t alignment[KBK_DTYPES]; // in bytes; 0: the element type is not supported
 } kbk_row;
 
-// Returns the size of a struct of this library, or another constant, by name; -1 if the name is unknown. It is for
-// callers that cannot include the header.
+// Returns the size of a struct of this library, or another constant, by its name. Returns -1 if the name is
+// unknown. kbk_abi is for callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
-KBK_API int kbk_row_get(int row, kbk_row* r); // returns 1, or 0 if row does not exist
-// Returns the number of a row, or -1 if no row has these names.
+// Copies a row of the table to *r. Returns 1 on success, or 0 if the row does not exist.
+KBK_API int kbk_row_get(int row, kbk_row* r);
+// Returns the number of the row with this operation, direction and implementation, or -1 if no such row exists.
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
-// These functions take a shape. They return -1 if the row does not exist or the shape is invalid. elem: bytes per
-// element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the number of tensors.
+// kbk_row_tensors, kbk_row_units, kbk_row_workspace, kbk_row_flops and kbk_row_bytes return -1 if the row does not
+// exist or the shape is invalid. elem: bytes per element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the
+// number of tensors.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// Launches a row. Returns NULL, or why nothing was launched. device: device of the memory and the stream, which is
-// made current during the launch; -1: the current device. Outputs with kbk_tensor.optional may be NULL.
+// Launches the implementation of a row. Returns NULL on success, otherwise the reason why nothing was launched.
+// device: number of the device that has the memory and the stream, or -1 for the current device. kbk_row_launch
+// makes the device current during the launch. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // arguments as for kbk_op.ref
-// Fills x with elements i0 to i0 + n - 1 of tensor id, which must be an input.
+// Fills x with elements i0 to i0 + n - 1 of the input tensor number `id`. Returns NULL on success, otherwise an
+// error.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// Convert stored elements to doubles and back, like kbk_widen and kbk_narrow.
+// kbk_to_doubles converts stored elements to doubles, like kbk_widen. kbk_from_doubles converts doubles to stored
+// elements, like kbk_narrow.
 KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
 KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
-// Returns 1 if output k is correct, like kbk_verify.
+// Checks output k as kbk_verify does. Returns 1 if the output is correct, else 0.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
@@ -15041,7 +15242,8 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// Returns the variant, or NULL if the row does not exist or if formulas and oracles do not support the shape.
+// Returns the variant of a row of the table. Returns NULL if the row does not exist, or if formulas and oracles do
+// not support the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
