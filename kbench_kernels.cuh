@@ -1,5 +1,5 @@
 /* kbench_kernels.cuh - v0.1.0 - reference CUDA kernels in one header - CUDA C++17 (oracles also C11, C++11)
-   MIT or public domain, the reader's choice. SPDX-License-Identifier: MIT OR Unlicense. Full text at the end.
+   MIT or public domain, the reader's choice. SPDX-License-Identifier: MIT OR Unlicense. Licence texts: end of file.
 
    Every operation of this library has the same five parts, in the same order:
 
@@ -19,11 +19,11 @@
        const char* why = kbk_softmax_fwd_onepass<float>(&a, stream);
        if (why) puts(why);                              // NULL: launched. Otherwise: nothing was launched
 
-   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. Exceptions are alloc,
-   pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
-   returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
-   by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of matmul, 3 and 4 of
-   matmul_e4m3, 4 of bmm, 7 to 10 of attention.
+   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. The launchers of alloc and
+   of pageable copies are exceptions; so is the first call of cuBLAS on a device. For an empty shape, a launcher
+   launches nothing and returns NULL. Base addresses must be multiples of the element size; rows may have any
+   length. Kernels that load by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of
+   matmul, 3 and 4 of matmul_e4m3, 4 of bmm, 7 to 10 of attention.
 
    THE TABLE
 
@@ -33,12 +33,13 @@
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
    kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. Launchers that are called directly do not check for NULL pointers.
+   capability. Launchers that a program calls directly do not check for NULL pointers.
 
-   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. Ids, dispatch, listing and tests
-   are generated from them. A C or C++ compiler without CUDA compiles the table, the formulas and the oracles; the
-   launch pointers are then NULL. Including the file instantiates all rows of the table, and therefore compiles
-   every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the program calls are compiled.
+   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
+   listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
+   formulas and the oracles; the launch pointers are then NULL. Including the file instantiates all rows of the
+   table, and therefore compiles every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the
+   program calls are compiled.
 
    FROM OTHER LANGUAGES
 
@@ -242,6 +243,7 @@
                                seconds (2e9 clock cycles each) stops with an error instead of waiting for ever */
 
 // clang-format off
+
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
 // variant in KBK_TABLE_<group>.
 #define KBKI_GROUPS(group, x) KBKI_GROUPS_1(group, x) KBKI_GROUPS_2(group, x)
@@ -274,7 +276,7 @@ enum { KBKI_ONLY_KNOWN = 0 KBKI_EACH(KBKI_GROUP_KNOWN, , KBK_ONLY) };
 #else
 #define KBKI_BUILT(group, x) KBKI_GROUPS(group, x)
 #endif
-// KBKI_HAS_<type>: 1 if the type is compiled, otherwise 0.
+// KBKI_HAS_<type> is 1 if kernels of this element type are compiled, otherwise 0.
 #ifdef KBK_TYPES
 #define KBKI_TYPE_IS(name, type) || KBK_TYPES_has_no_##name == type
 #define KBKI_TYPE_IN(type) 0 KBKI_EACH(KBKI_TYPE_IS, type, KBK_TYPES)
@@ -292,7 +294,7 @@ enum {
 #undef KBK_CUBLAS
 #endif
 
-// Prevents warnings about functions and tables of this header that a program does not use.
+// KBK_FN and KBK_DATA prevent warnings about functions and tables of this header that a program does not use.
 #define KBK_FN static inline __attribute__((unused))
 #define KBK_DATA static const __attribute__((unused))
 
@@ -802,8 +804,8 @@ enum {
 #endif
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
-#define KBK_IGNORE (-100)  // target value of rows that the loss ignores
-#define KBK_TICKETS 256    // bytes of counters at the start of the workspace
+#define KBK_IGNORE (-100)  // target value that makes the loss ignore a row
+#define KBK_TICKETS 256    // size of the counters at the start of a workspace, in bytes
 #define KBK_MAX_TENSORS 12 // largest number of tensors of an operation
 #define KBK_OUTS 4         // largest number of outputs of an operation
 
@@ -818,12 +820,12 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 // choose shapes for an operation that it does not know by name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; strided also uses stride, gather uses among
-    KBK_SUM,   // n = rows * cols elements, one result
-    KBK_ROWS,  // rows of cols elements
-    KBK_GEMM,  // M = rows, N = cols, K = k; layout
-    KBK_ATTN,  // batch, heads, S = rows, d = cols; causal
-    KBK_LOOKUP // T = rows ids below V = vocabulary, rows of D = cols elements
+    KBK_PICK,  // n = rows * cols accesses; strided also uses the member stride, gather the member among
+    KBK_SUM,   // n = rows * cols elements are reduced to one result
+    KBK_ROWS,  // `rows` rows of `cols` elements each
+    KBK_GEMM,  // matrix product: M = rows, N = cols, K = k; also uses the member layout
+    KBK_ATTN,  // attention: sequence length rows, head dimension cols; also uses batch, heads and causal
+    KBK_LOOKUP // table with `vocabulary` rows of `cols` elements; `rows` ids select rows of the table
 };
 
 enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
@@ -833,29 +835,29 @@ typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
     int64_t k;          // matrix products: inner dimension K
     int64_t vocabulary; // embedding: number of rows of the table
-    int64_t stride;     // strided: distance between elements read; 0 means 1
+    int64_t stride;     // strided: distance between two elements that are read, in elements; 0 means 1
     int64_t among;      // gather: number of elements that the indices select from; 0 means n
-    double p;           // dropout: probability of a zero
-    int causal;         // attention: 1: a query attends to no later key
+    double p;           // dropout: probability that an element is set to 0
+    int causal;         // attention: if 1, a query attends to no key after its own position
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
-    int sequential;     // gather: 1: index i is i mod among; 0: indices are random
-    uint64_t seed;      // dropout: key of the mask
+    int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
+    uint64_t seed;      // dropout: seed of the random mask
 } kbk_shape;
-// Calls f for each member of kbk_shape that is a size.
+// Expands to f(member) for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
 
-typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
+typedef struct CUstream_st* kbk_stream; // the same type as cudaStream_t
 
 typedef struct kbk_args {
     kbk_shape s;
     const void* in[8]; // inputs in the order of kbk_<op>_<dir>_tensors
     void* out[KBK_OUTS];
-    void* workspace; // 256-byte aligned; see "scratch memory" above
+    void* workspace; // scratch memory, aligned to 256 bytes; see "SCRATCH MEMORY" above
     size_t workspace_bytes;
-    float scalar; // cross_entropy fwdbwd: factor of dx; 0 means 1. (The seed of dropout is in the shape.)
+    float scalar; // cross_entropy fwdbwd: dx is multiplied by this number; 0 means 1
 } kbk_args;
 
-// Returns NULL, or why nothing was launched.
+// Returns NULL on success, otherwise a text that says why nothing was launched.
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
@@ -868,46 +870,51 @@ typedef struct kbk_tensor {
     const char* name;
     int role, kind;
     int64_t count;    // number of elements
-    // number of elements per unit; 0: the tensor has no units (weights, column sums); all of it is compared
+    // number of elements per unit; 0 means that the tensor has no units (weights, column sums) and is compared as
+    // a whole
     int64_t per_unit;
-    int64_t scales;   // outputs: number of magnitudes per unit that the oracle also returns: 0, 1 or per_unit
-    // Values of element i, by fill. normal: mean a, standard deviation b.  uniform: in [a, b).  ids: integers in
-    // [a, b).  same: a.  sequence: i mod b.  cycle: the successor of i in one cycle through all integers of [0, b)
+    // outputs: how many magnitudes the oracle returns per unit, besides the values: 0, 1 or per_unit
+    int64_t scales;
+    // How element i of an input is generated. KBK_NORMAL: normal number with mean a and standard deviation b.
+    // KBK_UNIFORM: uniform number in [a, b). KBK_IDS: random integer in [a, b). KBK_SAME: a. KBK_SEQUENCE: i mod
+    // b. KBK_CYCLE: the successor of i in one cycle through all integers of [0, b).
     int fill;
     double a, b;
     // KBK_ON_HOST means pinned memory, or pageable memory if the variant's origin has KBK_PAGEABLE
     int place;
-    int optional;     // 1: the output may be NULL and is then not written
+    int optional;     // if 1, the pointer to this output may be NULL; the output is then not written
 } kbk_tensor;
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
-    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
-    + abs. The tensor passes if all elements do and ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25
-    times the norm of the oracle's own rounding errors. ulps < 0: w is max(|ref|, magnitude), for rows in which one
-    element is so large that the row scale would hide errors of the others. ulps = 0 and abs = 0: equal to the
-    oracle, rounded once. Outputs that are f32 for any T (statistics, losses) use the tolerance of f32. */
+    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps *
+    ulp(w) + abs. The tensor passes if all of its elements pass and the norm ||got - ref|| is within the larger of
+    two bounds. The first bound is norm * ||max(|ref|, magnitude)||. The second bound is 1.25 times the norm of
+    the errors that arise when ref is rounded to the element type. If ulps is negative, |ulps| is used and the row
+    scale is left out of w: in some rows, one element is so large that the row scale would hide errors of the
+    other elements. If ulps = 0 and abs = 0, the result must equal the oracle's value, rounded once. Outputs that
+    have type f32 for every T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
-// kbk_variant.origin: kernel of this library or of a vendor, and properties that a program must know before it
-// launches or times the variant
+// Bits of kbk_variant.origin. They tell whether a variant is a kernel of this library or of a vendor, and what a
+// program must know before it launches or times the variant.
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
-    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
-    KBK_COPIES = 8,     // measures a copy by the runtime
-    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
+    KBK_UNORDERED = 4,  // adds by atomics, so the order of additions varies
+    KBK_COPIES = 8,     // is a copy by the CUDA runtime, not by a kernel
+    KBK_ALLOCATES = 16, // allocates memory: timed by the host's clock, cannot be captured into a CUDA graph
     KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
-    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32; kbk_op_of returns its tolerance
 };
 
 // Result of kbk_verify.
 typedef struct kbk_report {
-    const char* why;         // NULL: passed
-    int64_t bad;             // number of elements outside their bound
-    int64_t index;           // index of the worst element in the tensor; -1: nothing was compared
-    double got, want, bound; // result, oracle and bound of the worst element; it passes if |got - want| <= bound
+    const char* why;         // NULL if the result passed, otherwise a text that says why it failed
+    int64_t bad;             // number of elements whose error exceeds their bound
+    int64_t index;           // index of the worst element in the tensor; -1 if nothing was compared
+    double got, want, bound; // worst element: result, oracle, bound; the element passes if |got - want| <= bound
     double norm, norm_bound; // ||got - want|| / ||want||
 } kbk_report;
 
@@ -918,9 +925,11 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  Return whether a signature (kbk_op.signature) has the dimension with this letter, or the option with this name.
-    Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n *
-    stride.  *: any number of dimensions, which are rows if there is a C */
+/*  kbk_has_dimension and kbk_has_option return whether a signature (kbk_op.signature) has a dimension with this
+    letter, or an option with this name. Letters stand for members of kbk_shape: N, C and D for cols; R, M and S
+    for rows; K for k; V for vocabulary; A for among; Z and B for batch; H for heads; X for n * stride. An
+    asterisk stands for any number of dimensions; if the signature also has a C, the product of these dimensions
+    is rows. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -937,21 +946,24 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 }
 #ifndef KBK_API_ONLY
 
-// Three tolerances: norm, ulps and abs for f32, then for f16, then for bf16.
+// KBKI_CHECKS makes three tolerances (kbk_check): norm, ulps and abs for f32, then for f16, then for bf16.
+
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
 // clang-format on
 
 typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
-    const char* sizes[2]; // for the GPU, for the oracle on the CPU
+    const char* sizes[2]; // sizes to measure on the GPU, and sizes for the oracle on the CPU
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the number of tensors
-    int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
-                                          // tensors that belong to no unit, such as column sums, are written
-    // Oracle. Writes units u0..u1-1 of output k at out[k] + (u - u0) * per_unit, tensors without units at out[k],
-    // and magnitudes at out[KBK_OUTS + k]. A NULL out[k] is skipped. Inputs are complete tensors. elem: bytes per
-    // element of the variant under test, which magnitudes depend on.
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // describes the tensors in t and returns their number
+    // Returns the number of units: independent parts of the result, such as rows or elements. If there are 0 units,
+    // only tensors without units, such as column sums, are written.
+    int64_t (*units)(const kbk_shape* s);
+    // The oracle. It writes unit u of output k, for u0 <= u < u1, at out[k] + (u - u0) * per_unit. It writes
+    // tensors without units at out[k], and magnitudes at out[KBK_OUTS + k]. If a pointer of `out` is NULL, the
+    // oracle skips this output. The inputs `in` are complete tensors, not only units u0 to u1 - 1. elem: bytes
+    // per element of the variant that is checked; magnitudes depend on this number.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
@@ -965,12 +977,12 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
-// Lowest compute capability of a variant. KBK_SM_EXACT: the variant has instructions of one architecture (sm_90a)
-// and runs on this architecture only.
+// Lowest compute capability on which a variant runs. KBK_SM_EXACT: the variant uses instructions that only one
+// architecture has (sm_90a), and runs only there.
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
-    KBK_SM_75 = 75, // f16 on tensor cores; bf16 on tensor cores needs 80
+    KBK_SM_75 = 75, // tensor cores with f16 need 7.5; tensor cores with bf16 need 8.0
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -988,7 +1000,7 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// Returns the operation of a variant, with the tolerance of this variant.
+// Returns a copy of a variant's operation, with the tolerance of this variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
     // TF32 has 13 mantissa bits fewer than f32: 2^13 = 8192
@@ -998,8 +1010,8 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word>: 1 if the variant is compiled, otherwise 0. An unknown name in KBK_VARIANTS stays an undeclared
-// identifier.
+// KBKI_HAS_<word> is 1 if variants with this name are compiled, otherwise 0. An unknown name in KBK_VARIANTS is
+// an undeclared identifier, and therefore a compile error.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1014,7 +1026,8 @@ enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// These functions make the tensor descriptors of an operation.
+// kbki_in, kbki_ids and kbki_out return the descriptor (kbk_tensor) of an input, of an input that holds indices,
+// and of an output.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1027,8 +1040,9 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
-/*  Define kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name> (kbk_op.scratch). elem: bytes per element. Not
-    every definition uses all of its arguments. */
+/*  KBKI_REF and KBKI_SCRATCH define the functions kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name>
+    (kbk_op.scratch). elem: bytes per element. KBKI_MAYBE prevents warnings about arguments that a function does
+    not use. */
 #define KBKI_MAYBE __attribute__((unused))
 #define KBKI_REF(op_dir)                                                                                        \
     KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
@@ -1044,8 +1058,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         (void)n, __VA_ARGS__;                                                   \
         return count;                                                           \
     }
-/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the card, computed in
-    double from n = rows * cols, rows, cols, and elem (bytes per element). */
+/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the operation's card,
+    computed in double from n = rows * cols, rows, cols, and elem (bytes per element). */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     (void)n, (void)rows, (void)cols;                                                \
@@ -1059,8 +1073,9 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-/*  Returns NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of
-    more than 2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+/*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
+    negative number, an unknown layout, or a tensor of more than 2^56 elements. For valid shapes, formulas,
+    oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1076,8 +1091,9 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
     return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
-/*  Returns NULL, or why these arguments cannot be launched on any device: an invalid shape; a NULL pointer for an
-    output that would be written; a NULL pointer for an input that would be read. */
+/*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
+    shape is invalid, or if the pointer is NULL for an output that would be written or for an input that would be
+    read. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1106,11 +1122,12 @@ typedef struct kbk_u4 {
 } kbk_u4;
 
 // Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
-// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order of calls.
+// generator. Random word i of a stream depends only on the stream and on i, not on the grid, the variant or the
+// order of calls.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // One 64-bit multiplication gives the upper and the lower half of a product. On a GPU, these
-        // multiplications are half of the work.
+        // One 64-bit multiplication gives both the upper and the lower 32 bits of a product. On a GPU,
+        // multiplications are half of the work of Philox.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1122,7 +1139,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     return ctr;
 }
 
-// Returns Philox block number `block`: the counter is (block, tensor id, purpose), the key is the seed.
+// Returns Philox block number `block`. The counter consists of block, tensor id and purpose; the key is the seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
     const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
@@ -1139,15 +1156,16 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// These functions test bits, because a compiler with fast-math may remove comparisons with NaN or infinity.
+// kbk_is_nan and kbk_is_inf test bits, because a compiler with fast-math may remove comparisons with NaN or
+// infinity.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// Converts x to the bits of the element type. It rounds once, to nearest, ties to even. Overflow gives infinity;
-// NaN gives a quiet NaN.
+// Converts x to the bits of element type dtype, with one rounding (to nearest, ties to even). If x is too large,
+// the result is infinity. A NaN gives a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1155,7 +1173,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     uint32_t sign = (uint32_t)(b >> 63) << (m + e);
     int exp = (int)(b >> 52 & 0x7FF);
     if (exp == 0x7FF) return sign | inf | (man ? 1u << (m - 1) : 0);
-    if (exp == 0) return sign; // zero, or far below the smallest subnormal number of the element types
+    if (exp == 0) return sign; // |x| is 0, or far below the smallest subnormal number of every element type
     man |= 1ull << 52;
     exp += bias - 1023;
     int shift = 52 - m;
@@ -1163,7 +1181,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // A carry out of the mantissa gives the next exponent, also for subnormal numbers.
+    // If rounding carries out of the mantissa, this sum has the next exponent, also for subnormal numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1192,7 +1210,7 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// Converts x to the bits of e4m3. It rounds to nearest, ties to even, and saturates: larger numbers and infinity
+// Converts x to the bits of an e4m3 number. Rounds to nearest, ties to even. Numbers above 448 and infinity
 // become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
@@ -1202,18 +1220,18 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    // x in units of the spacing at its exponent: 8 to 16; less than 8 if x is subnormal
+    // q is x divided by the spacing of e4m3 numbers near x: from 8 to 16, or less than 8 if x is subnormal
     double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
-    return sign | (uint32_t)((e + 5) * 8 + (int)low); // low = 16 carries into the exponent
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
 }
 
-// Converts n stored elements of a tensor to double. The result is exact, except for 64-bit ids above 2^53.
+// Converts n elements of a tensor, as stored, to double. The result is exact, except for 64-bit ids above 2^53.
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        uint64_t bits = 0; // valid on little-endian hosts; CUDA supports no others
+        uint64_t bits = 0; // this copy needs a little-endian host; CUDA supports no other hosts
         memcpy(&bits, c, (size_t)size);
         x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
                : kind == KBK_KI32   ? (double)(int32_t)bits
@@ -1222,7 +1240,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// Converts n doubles to stored elements, with one rounding.
+// Converts n doubles to elements of a tensor, as stored. Each element is rounded once.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1234,10 +1252,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Returns element i of the random stream (seed, id). It comes from word i mod 4 of Philox block i / 4. Normal
-// numbers (Box & Muller 1958) come from a pair of words of this block.
+// Returns element i of the random stream (seed, id). A uniform number or an index comes from word i mod 4 of
+// Philox block i / 4. A normal number (Box & Muller 1958) comes from a pair of words of this block.
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    // factors that scale a 32-bit word, and its upper 24 bits, to [0, 1)
+    // `word` scales a 32-bit word to [0, 1); `top24` scales the upper 24 bits of a word to [0, 1)
     const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
@@ -1250,10 +1268,11 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions hold
-    (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n, and by
-    4 if n is. If n is a power of two, successive numbers are well scattered. If no square divides n, they differ
-    by a constant, modulo n. n must be below 2^31. */
+/*  Sets mul and add of the linear congruential map i -> (mul i + add) mod n. The map is one cycle through all n
+    numbers if two conditions hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by
+    every prime factor of n, and by 4 if 4 divides n. If n is a power of two, successive numbers of the cycle are
+    well scattered. If no square divides n, successive numbers differ by a constant, modulo n. n must be below
+    2^31. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1272,8 +1291,8 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. They are rounded to the type in which
-// the tensor is stored.
+// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. The elements are rounded to the type
+// in which the tensor is stored.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1296,7 +1315,8 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-// Returns the spacing of the element type's numbers at |x|, which is never below the smallest subnormal number.
+// Returns the distance (ulp) between neighbouring numbers of the element type near |x|. The result is never below
+// the smallest subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1305,7 +1325,8 @@ KBK_FN double kbk_ulp(int dtype, double x) {
     return ldexp(1.0, (e - 1 > least ? e - 1 : least) - m);
 }
 
-// Returns the descriptor of output k in *out, and the number of tensors; 0 if there is no such output.
+// Stores the descriptor of output k in *out, and returns the operation's number of tensors. Returns 0 if the
+// operation has no output k.
 KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* out) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int n = op->tensors(s, t);
@@ -1317,7 +1338,7 @@ KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* o
     return 0;
 }
 
-// Returns the root mean square of the finite values.
+// Returns the root mean square of the finite numbers among x[0] to x[n - 1].
 KBK_FN double kbki_rms(const double* x, int64_t n) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1338,17 +1359,18 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    // sums of squares; rounding: error of rounding the oracle to the element type
+    // sums of squares of: the errors; the oracle's values; the errors that arise when these values are rounded to
+    // the element type
     double diff2, ref2, rounding2, compared, worst;
     int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
 
-// Compares part of a unit with the oracle; rms: the unit's row scale (see kbk_check).
+// Compares n elements of a unit with the oracle. rms: the unit's row scale (see kbk_check).
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Half the smallest subnormal number is subtracted from each error, because results below the smallest normal
-    // number cannot avoid an error of this size.
+    // Half of the smallest subnormal number is subtracted from each error, because the rounding of subnormal
+    // results causes errors of up to this size.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1369,13 +1391,14 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // Over many elements, rounding errors average out. Over a few elements, all of them may be near the maximum.
+    // In the norm of many elements, rounding errors average out. With fewer than 1024 elements, all rounding
+    // errors may be near the largest possible error, so the bound of the norm is wider.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
     r->norm = ref > 0 ? diff / ref : diff > 0 ? KBKI_HUGE : 0;
     r->norm_bound = c->norm + few;
-    // If a few large elements dominate the norm, even a result that is rounded once has a large relative error.
+    // If a few large elements dominate the norm, even a result that is rounded only once may exceed c->norm.
     if (ref > 0 && r->norm_bound * ref < rounding) r->norm_bound = rounding / ref;
     if (r->bad)
         r->why = "an element is outside its bound";
@@ -1384,9 +1407,9 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     return r->why == NULL;
 }
 
-/*  Compares output k with the oracle for units u0 to u1 - 1, or the complete tensor if it has no units. got:
-    these units as the device stored them. out: the oracle's results for these units, including magnitudes.
-    Returns 1 if the output passes. */
+/*  Compares units u0 to u1 - 1 of output k with the oracle, or the complete output if it has no units. got: the
+    compared units as the device stored them. out: the oracle's results for the compared units, including
+    magnitudes. Returns 1 if the output passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1401,7 +1424,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal to the oracle
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must equal the oracle's integers
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1435,7 +1458,8 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    static constexpr uint32_t minus_inf = 0xFF800000u; // for 16-bit types: two elements
+    // a 32-bit word of elements -inf; 16-bit types have two per word
+    static constexpr uint32_t minus_inf = 0xFF800000u;
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
 };
@@ -1450,12 +1474,13 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Element type of the result of a matrix product: T, but bf16 if T is e4m3.
+// Element type of the result of a matrix product with operands of type T: bf16 if T is e4m3, otherwise T.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
 
-// One 32-bit word of a vector: one f32 or two 16-bit elements.
+// kbki_unword converts a 32-bit word of a vector to floats; kbki_word does the reverse. A word holds one f32 or
+// two 16-bit elements.
 __device__ __forceinline__ void kbki_unword(float*, uint32_t w, float* f) { f[0] = __uint_as_float(w); }
 __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
     float2 v = __half22float2(*reinterpret_cast<__half2*>(&w));
@@ -1463,7 +1488,7 @@ __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
 }
 __device__ __forceinline__ void kbki_unword(__nv_bfloat16*, uint32_t w, float* f) {
     f[0] = __uint_as_float(w << 16),
-    f[1] = __uint_as_float(w & 0xFFFF0000u); // bf16 is the upper half of an f32
+    f[1] = __uint_as_float(w & 0xFFFF0000u); // a bf16 number has the upper 16 bits of an f32 number
 }
 __device__ __forceinline__ uint32_t kbki_word(float*, const float* f) { return __float_as_uint(f[0]); }
 __device__ __forceinline__ uint32_t kbki_word(__half*, const float* f) {
@@ -1475,12 +1500,12 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
     return *reinterpret_cast<uint32_t*>(&v);
 }
 
-/*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
-    Width = 1, the same kernel code works for addresses that are not aligned to 16 bytes. Data in flight stays
-    packed, which takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints:
-    evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. Loads and stores
-    are written in PTX, because the compiler may split a plain assignment into smaller accesses and move these
-    between the arithmetic. */
+/*  A pack is a 16-byte vector of KBKI_WIDTH elements in the format of memory, or one element if Width is 1. With
+    Width = 1, a kernel also works on addresses that are not aligned to 16 bytes. Loaded elements are converted to
+    float only when they are used; until then, 16-bit elements take half the registers of floats. Loads and stores
+    have no cache hints, because evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower
+    on an H200. Loads and stores are written in PTX, because the compiler may split a C++ assignment into smaller
+    accesses and spread them among the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
@@ -1501,8 +1526,8 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-        // Makes the compiler unpack the vector again in the next pass, instead of keeping the floats in
-        // registers.
+        // Makes the compiler convert the vector to floats again when the vector is used after this call. Without
+        // this call, the compiler would keep the floats in registers from one pass over the data to the next.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1530,7 +1555,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// Returns the elementwise maximum of two words; ignores NaN, like fmaxf.
+// Returns the elementwise maximum of two 32-bit words of vectors; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1550,11 +1575,11 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// Splits the n elements at p into single elements before the first 16-byte boundary (head), 16-byte vectors
-// (packs), and single elements after the last vector (tail).
+// kbki_split divides the n elements at p into three parts: single elements before the first 16-byte boundary
+// (head), 16-byte vectors (packs), and single elements after the last vector (tail).
 struct kbki_span {
     int64_t packs;
-    int head, tail; // head and tail are less than Width each, so their sum is at most 14
+    int head, tail; // numbers of elements, each less than Width; head + tail is at most 14
 };
 template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
     int64_t head = Width == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
@@ -1563,7 +1588,8 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// Returns the index of the single element that thread t processes, or -1. At least 14 threads must call it.
+// Returns the index of the single element (in the head or tail of a kbki_span) that thread t processes, or -1 if
+// thread t has none. At least 14 threads must call this function.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
@@ -1591,15 +1617,15 @@ struct kbki_sum2 {
     }
 };
 
-// Reduces over each group of Lanes lanes of a warp.
+// Reduces v over each group of Lanes lanes of a warp.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// Reduces over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs other slots,
-// because there is no barrier after the last read.
+// Reduces v over the threads of a CTA. slots: an array of 32 values in shared memory. A second reduction in the
+// same kernel needs another array, because no barrier follows the last read of `slots`.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1622,19 +1648,21 @@ __device__ __forceinline__ float kbki_exp2(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-__device__ __forceinline__ float kbki_reciprocal(float x) { // one instruction, error at most 1 ulp
+// returns 1 / x by one instruction; error at most 1 ulp
+__device__ __forceinline__ float kbki_reciprocal(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Returns whether a base is so large that its rounding error (32 at 2^29) is comparable to the differences of
-// exponents.
+// Returns whether b, the base of exponents, is coarse: so large that its rounding error (32 at b = 2^29) is
+// comparable to the differences between exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  The base of exponentials: exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2. The base b is
-    rounded here, because rounding it within an FMA could give a base different from that of the sum. If m log2(e)
-    is coarse (masks use numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers differ by at least 32. Then
-    only numbers equal to m contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is
-    replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
+/*  A base holds the numbers k and b with which exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2.
+    The base b is rounded once, when it is computed: if each FMA rounded it, exponentials and their sum could have
+    different bases. Masks use numbers m such as -1e30 and -FLT_MAX, for which m log2(e) is coarse (kbki_coarse).
+    Near such an m, neighbouring f32 numbers differ by at least 32, so only numbers equal to m contribute to the
+    sum. With k = 1 and b = m, their exponentials are exact. A maximum of -inf is replaced by -FLT_MAX, because
+    (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1649,8 +1677,9 @@ struct kbki_base {
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// Returns the factor that converts a sum relative to the maximum m to the base `to`, whose maximum is at least m.
-// If only one of the two bases is coarse, their maxima differ by at least 32, and the factor is 0.
+// Returns the factor that converts a sum relative to the maximum m to a sum relative to the base `to`, whose
+// maximum is at least m. If only one of the two bases is coarse (kbki_coarse), their maxima differ by at least
+// 32, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1672,12 +1701,13 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // Returns the logarithm of the sum of exp(x - m), or -inf if all x are -inf.
+    // Returns the logarithm of the sum of exp(x - m) over the elements x, or -inf if all elements are -inf.
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
-/*  Online softmax of one thread's share of a row. U vectors are loaded before the first is used, and share one
-    rescaling. Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
+/*  Computes the (max, sum) pair of those elements of a row that thread t processes, by online softmax. The thread
+    loads U vectors before it uses the first of them, and rescales its sum at most once for these U vectors.
+    Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1701,7 +1731,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = 0; // sum of these vectors; adding each term to the running sum would lose digits
+        float s = 0; // sum over U vectors; adding each term to the long running sum would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1714,11 +1744,12 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
     return r;
 }
 
-/*  Ticket (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each CTA stores its part
-    and then increments a counter. The last CTA adds the parts in index order, so that the result does not depend
-    on the order of CTAs. The counter increases by two, from 0 (then it stays even) or from all ones (odd): both
-    are valid initial values. The last CTA resets the counter to 0. All threads of a CTA must call this function
-    after the CTA has written its part. It returns true in the last CTA. */
+/*  Reduction by the last CTA (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each
+    CTA stores its partial result and then increments a counter. The CTA that increments the counter last adds all
+    partial results in index order, so the sum does not depend on the order in which CTAs end. The counter is
+    valid with 0 or with all bits set: each CTA adds 2, so the lowest bit tells which of these values the counter
+    had at first. The last CTA resets the counter to 0. All threads of a CTA must call kbki_last_cta after the CTA
+    has written its partial result. kbki_last_cta returns true in the last CTA. */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1733,20 +1764,22 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  A ticket for parts of 32 bits, with less latency after the last load than kbki_last_cta. Each CTA has a 64-bit
-    slot: the part in the lower half, and a 1 in the upper half. While the other warps load, the last warp empties
-    the slot and takes the ticket, so that this latency is hidden. When a CTA gets the last ticket, all slots have
-    been emptied, so none has a part of an earlier launch. The last CTA waits until all slots are filled, and adds
-    the parts; each thread always adds the same ones. Returns the ticket to the CTA's last thread, and 0 to all
-    others. */
+/*  Reduction by the last CTA for partial results of 32 bits. After the last load, this function has less latency
+    than kbki_last_cta. Each CTA has a 64-bit slot in memory: the lower half holds the CTA's partial result, the
+    upper half holds a 1. While the other warps load data, the last thread of the CTA empties the slot and takes a
+    ticket, that is, increments a counter. The other warps' loads hide the latency of the ticket. When a CTA gets
+    the last ticket, all CTAs have emptied their slots, so no slot holds a partial result of an earlier launch.
+    The last CTA waits until all slots are filled, and adds the partial results; a given thread adds the same
+    slots in every launch. Returns the ticket to the CTA's last thread, and 0 to all other threads. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads call this function with their value and the ticket. In the last CTA, it calls take(part) in each
-// thread for this thread's share of the parts, and returns true. Reduce reduces float or uint32_t.
+// All threads of a CTA call this function with their value and the ticket (kbki_slot_number). In the last CTA,
+// each thread calls take(part) for its share of the CTAs' partial results, and the function returns true. Reduce
+// is a reduction of float or uint32_t numbers.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1779,7 +1812,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
 // Tree reduction in shared memory (Harris 2007): each step halves the number of active threads.
 template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) {
     int t = threadIdx.x;
-    __syncthreads(); // other threads may still read s in the previous reduction
+    __syncthreads(); // other threads may still be reading s in the previous reduction
     s[t] = v;
     for (int half = Threads / 2; half; half /= 2) {
         __syncthreads();
@@ -1796,18 +1829,19 @@ template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Cache of queries. What the runtime reports for a kernel on a device does not change, and a query takes longer
-    than a launch. A thread claims an entry by changing its state from 0 to 1; the entry is valid from state 2 on,
-    and is never released. If no entry is free, the runtime is queried each time. value: 0 if unknown, otherwise
-    the result plus one; for KBKI_GRANTED, the number of bytes. */
+/*  Cache of the runtime's answers to queries. The answer for a kernel on a device does not change, and a query
+    takes longer than a launch. A thread claims an entry of the cache by changing the entry's state from 0 to 1.
+    The entry is valid when its state is 2, and is never released. If no entry of the cache is free, the runtime
+    is queried each time. value: 0 if the answer is unknown, otherwise the answer plus one. In entries of kind
+    KBKI_GRANTED, value is the limit of dynamic shared memory, in bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
-    uint64_t key; // device, query, and the query's parameters
+    uint64_t key; // combines the device, the query (kbki_what) and the query's parameters
     int value, state;
 } kbki_fact;
 #define KBKI_FACTS 2048
-inline kbki_fact* kbki_facts(void) { // not static, so that all files of a program share one table
+inline kbki_fact* kbki_facts(void) { // not static, so that all source files of a program share one table
     static kbki_fact table[KBKI_FACTS];
     return table;
 }
@@ -1829,7 +1863,7 @@ KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, in
     }
     return NULL;
 }
-// Sets *value to the result of ask(value), which is called only if the result is not cached.
+// Sets *value to the answer of the query ask(value). Calls ask only if the answer is not cached.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
@@ -1840,9 +1874,9 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// Returns the text of a runtime error. It clears the runtime's last error, because the next launcher would report
-// this error as its own. After a reset of the device, kernels have lost their shared memory limits, so these are
-// removed from the cache.
+// Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
+// report this error as its own. After a reset of the device, kernels have lost their limits of dynamic shared
+// memory; the function therefore removes these limits from the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1867,8 +1901,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// Sets *capability to the compute capability (90 for 9.0) for which this kernel's code for the current device was
-// compiled.
+// Sets *capability to the compute capability (90 for 9.0) for which the kernel's code that runs on the current
+// device was compiled.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1876,9 +1910,10 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// kbki_needs returns NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is
-// older, or the program was compiled for an older compute capability, and the kernels are empty. Without -arch,
-// nvcc compiles for the oldest one that it supports.
+// kbki_needs returns NULL if code for a compute capability (90 for 9.0) can run, otherwise a text that says why
+// not. Code cannot run if the device is older. It also cannot run if the program was compiled for an older
+// compute capability, because the kernels are then empty. Without -arch, nvcc compiles for the oldest compute
+// capability that it supports.
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1889,8 +1924,8 @@ KBK_FN const char* kbki_needs(int capability) {
     return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// Returns NULL, or why kbki_mma_fixed cannot run. Tensor cores support f16 from compute capability 7.5 on, bf16
-// from 8.0 on.
+// Returns NULL if kbki_mma_fixed can run with element type T, otherwise a text that says why not. Tensor cores
+// support f16 from compute capability 7.5 on, bf16 from 8.0 on.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -1899,8 +1934,8 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// Returns how many CTAs process `pieces` pieces of work: at most `full`. In a grid-stride loop, all of them then
-// process the same number of pieces, or one less.
+// Returns how many CTAs, at most `full`, process `pieces` pieces of work in a grid-stride loop. Every CTA then
+// processes either n or n - 1 pieces, where n is the same for all CTAs.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
@@ -1913,13 +1948,15 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if a CTA cannot have this much. This function
-// and the following ones take the kernel's address, so that they are compiled once and not once per kernel.
+// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if a CTA cannot have so much shared
+// memory. This function and the functions below take the address of a kernel, so that they are compiled only
+// once, not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy; // lock, because a smaller limit must not replace a larger one
-    // up to 48 KiB need no request; up to 8 KiB are left for static shared memory
+    static int busy; // a lock, because a smaller limit must not replace a larger limit
+    // A CTA has up to 48 KiB of shared memory without a request; 8 KiB of these are left for static shared
+    // memory.
     if (*bytes <= (40u << 10)) return NULL;
-    // 1 KiB is left for static shared memory
+    // Of the device's limit for a CTA, 1 KiB is left for static shared memory.
     if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
         return *bytes = 0, (const char*)NULL;
     kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
@@ -1935,16 +1972,18 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// type of an argument that is converted to the type of the kernel's parameter
+// If a function's parameter has type kbki_same<T>::type, its argument is converted to T, the type of a kernel's
+// parameter.
 template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
     another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
-    kernel start when all CTAs of the first kernel have called kbki_follow_me or have ended, as soon as an SM has
-    free resources. The second kernel must call kbki_follow_wait before it reads results. This call waits until
-    all earlier kernels have ended and their writes are visible. On older devices both calls do nothing, and the
-    launch is an ordinary one. The first kernel of a launcher is never launched by PDL, because it would overlap
-    with work that the program launched before, and its time could not be measured. */
+    kernel may start when every CTA of the first kernel has called kbki_follow_me or has ended. They start as soon
+    as an SM has free resources. The second kernel must call kbki_follow_wait before it reads results of the first
+    kernel. kbki_follow_wait waits until all earlier kernels have ended and their writes are visible. Below
+    compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the second kernel is launched
+    without PDL. A launcher never launches its first kernel by PDL: this kernel would overlap with earlier work of
+    the program, and its time could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1955,8 +1994,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Launches a kernel by PDL if its code has the wait instruction, otherwise by an ordinary launch. bytes: dynamic
-// shared memory; args: pointers to the kernel's arguments.
+// Launches a kernel by PDL if the kernel's code has the wait instruction, otherwise without PDL. bytes: size of
+// the dynamic shared memory. args: pointers to the kernel's arguments.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -1983,15 +2022,16 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
-    per row and of vectors per thread. Few threads with many vectors execute the fewest index computations and
-    have the most registers for data. For very long rows this choice is slower, because an SM then holds few such
-    threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes
-    of a warp would be idle. */
+/*  A launcher chooses a configuration by row length from a table, in which the configuration for the shortest
+    rows comes first. A configuration consists of the number of threads per row and the number of vectors per
+    thread. If few threads process many vectors each, they execute the fewest index computations and have the most
+    registers for data. In very long rows, few threads are slower, because an SM then holds only few threads. A
+    short row is processed by one warp. The shortest rows are processed by 8 lanes each, because most lanes of a
+    warp would be idle. */
 template <class Kernel> struct kbki_plan {
-    int64_t most; // longest row of this configuration, in vectors
+    int64_t most; // longest row that this configuration processes, in 16-byte vectors
     Kernel* kernel;
-    int threads, room; // threads: per row; room: vectors of shared memory per thread of the CTA
+    int threads, room; // number of threads per row; number of vectors in shared memory per thread of a CTA
 };
 template <class Kernel, size_t Count>
 const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
@@ -1999,16 +2039,16 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether the rows are too few to fill the device. Each vector then has a thread of its own, or a row
-// gets as many threads as a row of four times its length.
+// Returns whether there are too few rows to fill the device. A launcher then uses one thread per vector, or the
+// configuration for rows of four times the length.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
 KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
-// Defines a launcher as a call of a function template with given arguments.
+// Defines the launcher `name`, which calls the given function template.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sets `count` sums to zero, because they have no terms; does nothing if the pointer is NULL.
+// Sets `count` sums to zero; used for sums without terms. Does nothing if the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
