@@ -2063,13 +2063,13 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  On GPUs without the instruction, these functions call __trap(). This call is never reached, because launchers
-    call kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an
-    instruction; volatile keeps such instructions in order. */
+/*  If a GPU lacks the instruction of a function, the function calls __trap(). The trap is never reached, because
+    launchers first call kbki_needs. The "memory" clobber keeps the compiler from moving loads and stores across
+    an asm statement; volatile keeps asm statements in order. */
 // --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// Loads a 16-byte vector from a 32-bit shared address. If it took a pointer, the compiler would compute the
-// address again at each load.
+// Loads a 16-byte vector from a 32-bit shared address. If the parameter were a pointer, the compiler would
+// compute the shared address again at each load.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2079,8 +2079,8 @@ __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     return v;
 }
 
-// --- cp.async: copies from global to shared memory, without registers. Copies of 16 bytes bypass the L1 cache,
-// copies of 4 do not
+// --- cp.async: copies from global to shared memory, without registers
+// Copies of 16 bytes bypass the L1 cache; copies of 4 bytes do not.
 template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (Bytes == 16)
@@ -2091,7 +2091,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// Like kbki_ahead_copy, but reads nothing and writes zeros if there is nothing to copy.
+// Like kbki_ahead_copy if `there` is true. If `there` is false, reads nothing and writes zeros.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2105,21 +2105,22 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Makes this thread's copies since the last call a group, which may be empty.
+// Ends a group of asynchronous copies: those that this thread has started since its previous call of this
+// function. The group may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Waits until at most Pending groups of this thread are in flight.
+// Waits until at most Pending groups of this thread's asynchronous copies are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 
-// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l passes the address of row l % 8 of
-// matrix l / 8
+// --- tensor cores
+// ldmatrix loads four 8 x 8 matrices of 16-bit elements. Lane l passes the address of row l % 8 of matrix l / 8.
 template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 750
     if (Transpose)
@@ -2136,7 +2137,8 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-// Stores what kbki_ldmatrix loads. The instruction exists from compute capability 9.0 on.
+// Stores four 8 x 8 matrices from registers in the layout of kbki_ldmatrix. stmatrix exists from compute
+// capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2150,10 +2152,11 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). kbki_mma_free may be moved by the compiler, for example
-    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Each kernel
-    uses the one with which it is faster. kbki_mma_fixed also supports f16 on compute capability 7.5, by two
-    instructions with half of a's columns each: see kbki_needs_mma. */
+/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move a call of kbki_mma_free, for
+    example among the exponentials of attention. A call of kbki_mma_fixed stays in order with the loads of its
+    operands. Each kernel uses the function with which the kernel is faster. kbki_mma_fixed also supports f16 on
+    compute capability 7.5 (see kbki_needs_mma): there it executes two instructions, each with half of the columns
+    of matrix a. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2215,19 +2218,20 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int i
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory, asynchronously
-    and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips when a phase is
-    complete (PTX ISA, "mbarrier"). Addresses and sizes must be multiples of 16. */
+/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory,
+    asynchronously and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips
+    whenever a phase is complete (PTX ISA, "mbarrier"). Addresses and sizes of bulk copies must be multiples of 16
+    bytes. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// Makes initialised mbarriers visible. Call it after the last init, and before the barrier after which other
-// threads use them.
+// Makes initialised mbarriers visible to the other threads of the cluster. Call this function after the last
+// kbki_bar_init, and before the barrier that precedes every use of the mbarriers by other threads.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives at the mbarrier, and adds to the number of bytes that its current phase expects.
+// Arrives at the mbarrier. Adds `bytes` to the number of bytes that the current phase of the mbarrier expects.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2235,16 +2239,17 @@ __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
 __device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
 }
-// Arrives at the mbarrier at the same offset in CTA `rank` of the cluster, which may be this CTA. It does not
-// order other accesses to memory: a release at cluster scope would first wait for all of the thread's accesses.
+// Arrives at an mbarrier of CTA `rank` of the cluster, which may be this CTA; the mbarrier has the same offset in
+// shared memory as `bar`. The arrival does not order other accesses to memory, because a release at cluster scope
+// would first wait for all accesses of the thread.
 __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
                  "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
                  "r"(rank)
                  : "memory");
 }
-// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, the phase
-// of parity 1 counts as complete.
+// Waits for a limited time. Returns whether the mbarrier's phase with this parity is complete. In a new mbarrier,
+// the phase with parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2254,8 +2259,8 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// Like kbki_bar_try, for an mbarrier at which other CTAs arrive. It is an acquire at cluster scope, which also
-// invalidates the L1 cache.
+// Like kbki_bar_try, but for an mbarrier at which other CTAs arrive. The wait is an acquire at cluster scope,
+// which also invalidates the L1 cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2268,7 +2273,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // stops the kernel by a store to address 0; with a trap here, ptxas would not keep products in flight
+    // After the time limit, a store to address 0 stops the kernel. If a trap stopped it, ptxas would not keep
+    // wgmma products in flight.
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2285,8 +2291,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Starts a bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writing
-// thread must first call kbki_bulk_fence and then pass a barrier.
+// Starts a bulk store and makes it a group of its own. If the shared memory was written by ordinary stores, each
+// writing thread must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2294,8 +2300,8 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// kbki_bulk_read waits until at most Pending stores of this thread have not yet read their shared memory;
-// kbki_bulk_done waits until all stores are complete.
+// kbki_bulk_read waits until all but at most Pending bulk stores of this thread have read their shared memory.
+// kbki_bulk_done waits until all bulk stores of this thread are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
@@ -2318,15 +2324,16 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Returns the cluster address of shared memory address `at` of CTA `rank`.
+// Returns the address in distributed shared memory that corresponds to address `at` in the shared memory of CTA
+// `rank`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
 #endif
-// After kbki_cluster_begin and kbki_cluster_begun, all CTAs of the cluster have started. The pair does not order
-// memory accesses, so loads stay in flight.
+// When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
+// These two calls do not order memory accesses, so loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2337,26 +2344,28 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-// waits for all CTAs of the cluster; also makes earlier writes to shared memory visible
+// Waits until all threads of the cluster have called this function. Their earlier writes to shared memory are
+// then visible to all of them.
 __device__ __forceinline__ void kbki_cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
-/*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
-    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, are
-    included in the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row
-    in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l % 8 of the row. The
-    pattern repeats every eight rows (1024 bytes). wgmma reads this layout without bank conflicts. */
+/*  A tensor map is the driver's description of a tensor in global memory and of the box that one TMA copy moves
+    (128 opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside the tensor are
+    read as 0, count as arriving bytes, and are never written. In this library, boxes are 128 bytes wide and are
+    stored row by row in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l %
+    8 of the row. The swizzle pattern repeats every eight rows (1024 bytes). wgmma reads rows that are swizzled in
+    this way without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
-struct kbki_map_key { // has no padding, because keys are compared as bytes
+struct kbki_map_key { // without padding, because keys are compared byte by byte
     const void* base;
-    uint64_t size[3], stride[2]; // size: elements, innermost first; stride: bytes
+    uint64_t size[3], stride[2]; // size: in elements, innermost dimension first; stride: in bytes
     uint32_t box[3];
-    int32_t what; // element type + dimensions * 256
+    int32_t what; // element type + 256 * number of dimensions
 };
 #define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
@@ -2369,8 +2378,8 @@ struct kbki_map_key { // has no padding, because keys are compared as bytes
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// Returns cuTensorMapEncodeTiled, or NULL if it is not available. It comes from the runtime, so that the program
-// need not link libcuda.
+// Returns the driver's function cuTensorMapEncodeTiled, or NULL if the driver lacks it. The address comes from
+// the runtime, so that the program need not link libcuda.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2386,8 +2395,8 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  Makes the tensor map for a key. The driver takes about as long to make a map as to launch a kernel. The most
-    recent maps are therefore cached; a map depends on its key only. */
+/*  Makes the tensor map that a key describes. Making a map takes the driver about as long as launching a kernel.
+    Each thread therefore caches its most recent maps. A map depends only on its key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2414,11 +2423,12 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
 }
 template <class T> constexpr int kbki_map_type() {
     if constexpr (sizeof(T) == 1)
-        return KBKI_MAP_8; // the type does not matter for a copy
+        return KBKI_MAP_8; // elements of one byte are copied as integers, whatever their type
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// Makes the map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
+// Makes the tensor map of a row-major matrix of `lines` rows of `length` elements, which begin ld elements apart.
+// A box has `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2430,8 +2440,8 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Makes the map of `deep` row-major matrices, `apart` elements from one to the next; a box covers `planes`
-// matrices.
+// Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `planes`
+// matrices and `high` rows of each.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map, int planes = 1) {
@@ -2444,15 +2454,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// Threads that are resident on an SM of every GPU of the architecture: 1024 on Turing, 1536 or more on later ones.
+// Number of threads that an SM of every GPU of the architecture can hold: 1024 on Turing, 1536 or more on later
+// architectures.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define KBKI_SM_THREADS 1024
 #else
 #define KBKI_SM_THREADS 1536
 #endif
 
-// kbki_needs_hopper returns NULL, or why sm_90a code cannot run. The maximum number of threads of kbki_hopper_k
-// tells for which architecture the program was compiled.
+// kbki_needs_hopper returns NULL if sm_90a code can run, otherwise a text that says why not. The kernel
+// kbki_hopper_k has a maximum number of threads that tells for which architecture the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2471,8 +2482,8 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// Returns NULL, or why a row of the table cannot run; least: its KBK_SM_<...>. Vendor rows have no compiled code,
-// so only the device is checked.
+// Returns NULL if a variant can run, otherwise a text that says why not. least: the variant's KBK_SM_<...>. A
+// variant of a vendor has no kernel in this program, so only the device is checked.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2510,7 +2521,8 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// Starts a TMA store, as a group of its own. The fence and barrier of kbki_bulk_store must precede it.
+// Starts a TMA store and makes it a group of its own. As with kbki_bulk_store, threads that wrote the shared
+// memory must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2523,57 +2535,62 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  : "memory");
     kbki_bulk_commit();
 }
-__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map, not the tensor
+// prefetches the tensor map, not the tensor
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 #endif
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- warpgroup: four consecutive warps, the first a multiple of four
-// Raises the number of registers per thread to Registers; blocks until they are free.
+// Raises the number of registers of each thread to Registers. Blocks until so many registers are free.
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Orders earlier accesses to the registers of the operands; needed before the first product of a group.
+// Orders earlier accesses to registers that are operands of wgmma. Must be called before the first product of a
+// group.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits until at most Pending groups of products are incomplete.
+// Waits until at most Pending groups of wgmma products are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// Keeps the compiler from moving uses of d before this point. The compiler does not know that products in flight
-// write d.
+// Keeps the compiler from moving a use of d before this call. The compiler does not know that wgmma products in
+// flight still write d.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
-    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes.
-    Along (K-major): a row has 64 values of k. The first stride is not used, the second leads to the next eight rows;
-    a step of 16 in k is 32 bytes. Otherwise: a panel has 64 elements for each of High values of k. The first stride
-    leads to the next panel, the second to the next eight values of k; a step of 16 in k is 2048 bytes. In both
-    cases, a step of 64 elements is 8192 bytes if High is 64.
-    Eight: distance in bytes from eight rows to the next eight; above 1024 if other data is between them. */
+    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
+    Along is true (K-major operand), a row has 64 values of k. The first stride is not used; the second stride
+    leads to the next eight rows. From one value of k to the value 16 later, the distance is 32 bytes. If Along is
+    false, a panel has 64 elements for each of High values of k. The first stride leads to the next panel, the
+    second stride to the next eight values of k. From one value of k to the value 16 later, the distance is then
+    2048 bytes. Whether Along is true or false, 64 elements further is 8192 bytes further if High is 64. Eight:
+    distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
         low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
-        // keeps low in a register; the compiler would compute it again for each product
+        // keeps `low` in a register, because the compiler would otherwise compute it again for each product
         asm volatile("" : "+r"(low));
     }
-    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on`: offset in 16-byte vectors
+    // `on`: offset within the operand, in 16-byte vectors
+    __device__ __forceinline__ uint64_t at(uint32_t on) const {
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
-/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width); keep != 0: +=. TransA, TransB: 1 for operands that are not
-    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4)
-    + 2 (l % 4) + i % 2 in d[i]. If a is in registers, each register has two elements; they are the four quarters
-    of warp w's 16 x 16 elements, as in mma.sync. If d is converted to 16 bits, pair by pair, it has this layout,
-    too. */
+/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width). If keep != 0, the product is added to d instead. TransA,
+    TransB: 1 if this operand is not K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4
+    + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. If operand a is in registers, each register of
+    a thread holds two elements. The four registers belong to the four quarters of the warp's 16 x 16 elements, as
+    in mma.sync. If pairs of elements of d are converted to 16 bits, they have the layout of an operand a in
+    registers. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2594,7 +2611,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: numbers of the asm operands that follow the operands of d
+// p0 to p6: numbers of those asm operands that follow the operands of d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2613,8 +2630,9 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// wgmma of tf32 (32-bit numbers, of which 19 bits are used; 8 values of k) or e4m3 (32 values of k); both
-// operands are K-major. If a is tf32 in registers, they hold rows 0 and 8 at k = l % 4, then at k = l % 4 + 4.
+// wgmma of tf32 or e4m3; both operands are K-major. Numbers in tf32 have 32 bits, of which 19 are used. One
+// product covers 8 values of k in tf32, and 32 values of k in e4m3. If operand a is tf32 in registers, lane l
+// holds rows l / 4 and l / 4 + 8 at k = l % 4, then the same two rows at k = l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2666,8 +2684,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     bound by   memory: compare with bytes / copy bandwidth
     predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
                DRAM share grow?
-    Alignment: rungs 3 to 5 process single elements before the first 16-byte boundary and after the last one. If inputs
-    and outputs have different alignments modulo 16 bytes, they are processed element by element. */
+    Alignment: rungs 3 to 5 process single elements before the first and after the last 16-byte boundary. If inputs
+    and outputs have different alignments modulo 16 bytes, rung 2 runs instead of rungs 3 to 5. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2681,12 +2699,12 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// Defines the tensors and formulas of an element-wise operation. `tensors` is a function that several operations
-// use.
+// Defines the tensors and formulas of an element-wise operation. tensors: a function that describes the tensors,
+// such as kbki_map1_tensors.
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
-// Defines the oracle of an element-wise operation; value: an expression of in[k][i].
+// Defines the oracle of an element-wise operation. value: an expression of the input elements in[k][i].
 #define KBKI_MAP_REF(op_dir, value)                                      \
     KBKI_REF(op_dir) {                                                   \
         (void)s, (void)in;                                               \
@@ -2694,11 +2712,12 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  Base class of an element-wise operation Op. Op defines the function static float of(a, b). A raw Op copies its
-    first input bit by bit. Eager: written cache lines are evicted first. Host memory needs this, because lines
-    that the cache evicts in its own order cross the bus ten times slower. */
+/*  Base class of an element-wise operation Op. Op must define the function static float of(a, b). If Raw is true,
+    kernels copy the first input without converting any bits. If Eager is true, the cache evicts written lines
+    first. Outputs in host memory need Eager, because lines that the cache evicts in its own order cross the bus
+    ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
-    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: of the pipeline of rung 5
+    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: number of pipeline stages in rung 5
     static constexpr bool raw = Raw, eager = Eager;
 };
 template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const T* a, const T* b, T* y, int64_t i) {
@@ -2725,7 +2744,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, unroll is 3 % slower
+#define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads, unroll is 3 % slower
 
 template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
     constexpr int Width = Pack::width;
@@ -2736,8 +2755,8 @@ template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(co
     for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
     y->set(f);
 }
-// Each thread has U vectors of each input, one CTA width apart, so that each access of a warp is one contiguous
-// block of 512 bytes.
+// Each thread loads U vectors of each input. The vectors of a thread are one CTA width apart, so that each access
+// of a warp is one contiguous block of 512 bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -2769,15 +2788,16 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
 
-/*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
-    replaced by its result, and stored from there. A stage is free when its store has read the stage's shared
-    memory. The kernel checks this one tile later, so that no thread waits for a store that has just started. For
-    a raw Op, one thread of the CTA does all the work. */
+/*  Pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
+    into a pipeline stage in shared memory, is replaced there by its result, and is stored from there. A stage is
+    free when the bulk store of its tile has read the shared memory. The CTA waits for this event one tile later,
+    so that no thread waits for a store that has just started. If Op is raw, one thread of the CTA does all the
+    work. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = Op::stages;
-    extern __shared__ uint4 kbki_ring[]; // each stage holds one tile of every input
+    extern __shared__ uint4 kbki_ring[]; // each pipeline stage holds one tile of every input
     __shared__ uint64_t full[Stages];
     const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
@@ -2823,8 +2843,8 @@ __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T
 #endif
 }
 
-// vector: all addresses have the same alignment modulo 16 bytes, so that one split into vectors is valid for all
-// tensors.
+// If the member `vector` is true, all addresses have the same alignment modulo 16 bytes, so that one split into
+// vectors is valid for all tensors.
 template <class T> struct kbki_map_io {
     const T *a, *b;
     T* y;
@@ -2840,7 +2860,8 @@ template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, k
     return kbki_check_dims(&args->s);
 }
 
-// These functions take kernels by pointer, so that each function is compiled once, not once per operation.
+// kbki_map_plain and kbki_map_wide take kernels by pointer, so that both functions are compiled once per element
+// type, not once per operation.
 template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -2860,8 +2881,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// If a tensor is too small to fill every SM with threads, each thread processes one vector, for any U. Tensors
-// with different alignments modulo 16 bytes are processed element by element.
+// If a tensor is too small to fill every SM with threads, each thread processes one vector instead of u vectors.
+// Tensors with different alignments modulo 16 bytes are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2876,25 +2897,25 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
     kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-// Single: the operation for single elements before and after the vectors.
+// Single: the operation that is applied to the single elements before the first vector and after the last vector.
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    kbki_map_kernel<T> stride = NULL; // not needed: a single address cannot have different alignments
+    kbki_map_kernel<T> stride = NULL; // without inputs, there is one address, and rung 2 is never needed
     if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
-// Quotients x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two instructions, with an error of
-// at most 2 ulp; its result is 0 if 1 / d is not a normal number.
+// kbki_divide and kbki_invert return x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two
+// instructions, with an error of at most 2 ulp; its result is 0 if 1 / d is not a normal number.
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// The operation that a kernel applies to 16-byte vectors. For f32, it may divide within 2 ulp: for 1 M elements
-// in L2, correctly rounded quotients take 6 to 15 % more time. For 16-bit types, only the variant approx uses
-// another operation.
+// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32, its
+// divisions have an error of up to 2 ulp: for 1 M elements in L2, a kernel with correctly rounded divisions takes
+// 6 to 15 % longer. For 16-bit types, the type is Op itself.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
@@ -2905,13 +2926,14 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// Defines these launchers, and approx, which applies Op_fast to vectors.
+// Defines the launchers of KBKI_MAP_RUNGS, and the launcher of approx, which applies Op_fast to vectors.
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
-    // shared memory per SM: 128 KiB for one input, 64 KiB for two; more is slower
+    // The CTAs of an SM together use 128 KiB of shared memory for one input, 64 KiB for two inputs. More CTAs are
+    // slower.
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2;
     kbki_map_io<T> io;
     size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
@@ -2935,7 +2957,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (the double result, rounded once, is equal; division is IEEE); f16, bf16 1 ulp, norm-wise
            3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because one large quotient can dominate
            the norm
-    ladder as above; bulk: add only
+    ladder     as every element-wise operation; only add has the rung bulk
     predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
                in which rungs? */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -2995,8 +3017,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; a raw copy: bits are not converted. bulk: cp.async.bulk in and out,
-           by one thread per CTA
+    ladder     as every element-wise operation; a raw copy: bits are not converted. In bulk, one thread per CTA
+               copies by cp.async.bulk to shared memory and from there
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
     predict    in which rung do the bytes in flight cover latency times bandwidth (Little's law)?
@@ -3027,7 +3049,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  2*n
     bytes  3*n*s
     check  2 ulp
-    ladder as every element-wise operation; the operation of STREAM (McCalpin 1995)
+    ladder     as every element-wise operation; the operation is triad of STREAM (McCalpin 1995)
     bound by   memory
     predict    triad does twice the arithmetic of add. Which of the two is faster? */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3064,7 +3086,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     end of measured */
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
-#define KBKI_READ_CTAS 4096 // largest number of partial folds
+#define KBKI_READ_CTAS 4096 // largest number of partial results
 KBKI_TENSORS(fill_run, 1, t[0] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(read_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0))
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
@@ -3132,11 +3154,11 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float. The kernel is a template, because all kernels are.
+// T is float. The kernel is a template only because all kernels of this library are templates.
 template <class T, int U>
 __global__ void __launch_bounds__(512)
     kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
-    // Share: number of threads that read; the last warp reads nothing
+    // Share: number of threads of a CTA that read x; the last warp of the CTA reads nothing
     constexpr int Threads = 512, Share = Threads - 32;
     __shared__ uint32_t warps[32];
     const unsigned number = kbki_slot_number(counter, slots);
@@ -3214,8 +3236,9 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
-    walk (2 int32): number of hops, last index; indices are not checked. Clocks of the hops: int64 at workspace +
-    KBK_TICKETS, which gives the latency per hop without the launch; a hop includes one address calculation
+    walk holds two int32: the number of hops and the last index. Indices are not checked. The clock cycles that all
+    hops took are stored as one int64 at workspace + KBK_TICKETS. Divided by the number of hops, they give the
+    latency per hop without the launch; a hop includes one address calculation.
     flops  0
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
@@ -3275,7 +3298,8 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-// Each thread makes U reads, one CTA width apart, so that its stores are coalesced.
+// Each thread makes U reads. Their results are stored one CTA width apart, so that the stores of a warp are
+// coalesced.
 template <class T, int U>
 __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
@@ -3287,7 +3311,7 @@ __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64
     for (int u = 0; u < U; u++)
         if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
-// Indices and results are accessed with evict-first hints, so that the caches keep x.
+// Accesses to indices and results have evict-first hints, so that the caches keep x.
 template <class T, int U>
 __global__ void __launch_bounds__(256)
     kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
@@ -3303,7 +3327,7 @@ __global__ void __launch_bounds__(256)
         if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-// Checks the arguments and sets *ctas, to 0 if there is nothing to do.
+// Checks the arguments. Sets *ctas to the number of CTAs to launch, or to 0 if there is nothing to do.
 template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
     const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
@@ -3339,12 +3363,12 @@ __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* 
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
-    // seen == -1 is never true, because indices are not negative
+    // `seen` is never -1, because indices are not negative; the comparison keeps the loads from being removed
     if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return;
     int64_t begin = clock64();
 #pragma unroll 16
     for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
-    walk[1] = at; // stored before the clock is read, because it depends on the last hop
+    walk[1] = at; // waits for the last hop before the clock is read
     asm volatile("" ::"r"(at) : "memory");
     *clocks = clock64() - begin;
     walk[0] = KBK_HOPS;
@@ -3382,8 +3406,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
-    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1 if its first and last byte can be
-    written and read. A kernel checks this, but only if out[0] is not NULL
+    A block of n = rows * cols f32 is allocated and released. If out[0] is not NULL, a kernel writes and reads the
+    first and the last byte of the block, and sets usable (int32) to 1 if this works.
     flops  0
     bytes  4        usable
     check  equal
@@ -3393,8 +3417,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
                returns the memory to the driver
     3 pool     as async, release threshold UINT64_MAX
                                                <- the pool keeps the memory, so the driver need not map it again
-    The variants are host calls. They are timed by the host's clock and cannot be captured into a graph. Pools exist
-    until the program ends (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+    The variants of alloc are host calls, which are timed by the host's clock and cannot be captured into a graph.
+    Memory pools exist until the program ends (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
     predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
@@ -3455,8 +3479,8 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Checks whether host memory is pinned or pageable. With the wrong kind, another kind of copy would be timed, or
-// the kernel would fault.
+// Checks whether host memory is pinned or pageable, as the variant requires. With the wrong kind of memory,
+// another kind of copy would be timed, or the kernel would fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
@@ -3487,7 +3511,8 @@ template <class T> __global__ void kbki_usable_k(volatile char* block, size_t by
     *usable = block[0] & block[bytes - 1];
 }
 template <class T>
-const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // pool NULL: cudaMalloc
+// If pool is NULL, memory comes from cudaMalloc.
+const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) {
     const char* why = kbki_check_dims(&a->s);
     size_t bytes = (size_t)(a->s.rows * a->s.cols) * sizeof(T);
     void* block = NULL;
@@ -3498,7 +3523,7 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
 template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
-    static cudaMemPool_t pools[16]; // one pool per device
+    static cudaMemPool_t pools[16]; // one memory pool per device
     int device = 0;
     uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
@@ -3538,7 +3563,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two 16-byte vectors in flight
+    ladder     as every element-wise operation; unroll has two 16-byte vectors in flight
     predict    relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
@@ -3619,13 +3644,14 @@ KBKI_MAP_REF(gelu_tanh_fwd,
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
-// Evaluates a polynomial in x by Horner's scheme; the coefficient of the highest power comes first.
+// Returns the value at x of a polynomial, by Horner's scheme. The coefficient of the highest power comes first.
 template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
-// Returns tail(t), t >= 0, of the lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t). The
-// relative error is 1e-7 up to t = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
+// Returns tail(t) for t >= 0, a factor of the lower tail of the normal distribution: Phi(-t) = exp(-t^2 / 2)
+// tail(t). The relative error of tail(t) is 1e-7 for t up to 5.6, where Phi(-t) is 1e-8. Callers limit t to 16,
+// where exp(-t^2 / 2) is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
                        4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
@@ -3633,7 +3659,7 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// Limits |x| to 16. A NaN is lost here, but kbki_bell keeps it.
+// Returns |x|, limited to 16. A NaN in x is lost here, but callers also use kbki_bell(x), which keeps the NaN.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3653,12 +3679,12 @@ template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// Returns x / (1 + 2^q). An overflow does not give NaN, because 2^q = inf gives 1 / inf = 0.
+// Returns x / (1 + 2^q). If 2^q overflows to infinity, the result is not NaN, because 1 / infinity is 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
-    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only needs the right sign
-    // and a large absolute value, because y is then rounded to 0 or to x.
+    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). For |x| > 5.6, q(x) needs only the right
+    // sign and a large absolute value, because the result y is then rounded to 0 or to x.
     static __device__ __forceinline__ float of(float x, float) {
         return kbki_logistic(
             x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
@@ -3725,7 +3751,8 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-#define KBKI_FAR 128.0 // limit of |x|: beyond it, every density and 1 - s are 0; the limit avoids inf * 0
+// Backward operations limit |x| to this value, which avoids inf * 0. For larger |x|, densities and 1 - s are 0.
+#define KBKI_FAR 128.0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
     t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
@@ -3735,7 +3762,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// Writes dy (p + q), and as magnitude the sum of the terms' absolute values.
+// Stores dy * (p + q) as value i of output 0. Stores |dy| * (|p| + |q|) as the magnitude of this value.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3761,7 +3788,7 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        // a wider limit than KBKI_FAR, because exp in double has a wider range
+        // this limit of |x| is wider than KBKI_FAR, because exp in double has a wider range than in f32
         x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x;
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
@@ -3769,7 +3796,7 @@ KBKI_REF(silu_bwd) {
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    // a NaN is lost here, but callers use exp(x), too, which keeps it
+    // a NaN in x is lost here, but callers also use exp(x), which keeps the NaN
     return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
 // Returns s + s (1 - s) w, where s is the logistic function of v.
@@ -3802,9 +3829,9 @@ template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
-    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). p is a
-    // minimax fit over 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the
-    // exponential is negligible.
+    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). The
+    // polynomial p is a minimax fit over 0 <= t <= 6.2. The error of the derivative is at most 7.4e-5 of the sum
+    // of |Phi(x)| and |x phi(x)|. For t > 6.2, exp(-t^2 / 2) is negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
         float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
                                              -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
@@ -3837,12 +3864,12 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
     y[i] = keep(i) ? x[i] * scale : 0     dx[i] = keep(i) ? dy[i] * scale : 0     n = rows * cols, p = shape.p
-    keep(i)  16-bit half i mod 8 (low half of a word first) of Philox block i / 8 is at least threshold =
-             round(65536 p); key = shape.seed, counter = (block, 0, 1). scale = 65536 / (65536 - threshold) in
-             f32, so that the mean is kept exactly; p = 1 gives zeros. A dropped NaN or infinity is 0
+    keep(i)   is true if 16-bit half i mod 8 of Philox block i / 8 (low half of each word first) is at least
+              threshold = round(65536 p); key = shape.seed, counter = (block, 0, 1). scale = 65536 / (65536 -
+              threshold) in f32, so that the mean is kept exactly; p = 1 gives zeros. A dropped NaN or inf is 0
     flops  n
     bytes  2*n*s     no mask in memory
-    check  bit-exact: x * scale rounded to f32, then to T
+    check  bit-exact: x * scale is rounded to f32, then to type T
     1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits not used
     2 vec      16-byte accesses, a call per vector
                                                  <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
@@ -3866,7 +3893,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
-#define KBKI_PURPOSE_DROPOUT 1 // word 3 of the Philox counter: 1 for the mask, 0 for inputs
+#define KBKI_PURPOSE_DROPOUT 1 // word 3 of the Philox counter: 1 for dropout's mask, 0 for inputs
 KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
@@ -3878,12 +3905,13 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// Returns 16-bit half h of a block. With a variable index, the compiler would put the block into local memory.
+// Returns 16-bit half h of a Philox block. The code selects the half without indexing, because a variable index
+// would make the compiler put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
 }
-// Returns whether element i is kept.
+// Returns whether dropout keeps element i, that is, does not set it to 0.
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
@@ -3902,7 +3930,7 @@ __device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, ui
     y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
 
-// Rung 1: one thread, and one Philox call, per element.
+// Rung 1: one thread per element, which makes one Philox call.
 template <class T>
 __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -3911,8 +3939,8 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Vector p has elements p * Width to p * Width + Width - 1. They use all numbers of a Philox block (16-bit
-// types), or half of them (f32).
+// Vector p has elements p * Width to p * Width + Width - 1. If T has 16 bits, these elements use all eight 16-bit
+// numbers of a Philox block; if T is f32, they use four of these numbers.
 template <class T, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH)
     kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
@@ -3927,7 +3955,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        // index of the first 16-bit half of the block that belongs to this vector
+        // index of the first of the Philox block's 16-bit halves that this vector uses
         int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
@@ -3941,7 +3969,8 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
 }
 
 template <class T> using kbki_dropout_kernel = void (*)(const T*, T*, int64_t, uint64_t, uint32_t, float);
-// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks, and the naive kernel runs.
+// If the base address is not aligned to 16 bytes, the naive kernel runs, because a vector would need random
+// numbers from two Philox blocks.
 template <class T>
 const char* kbki_dropout(const kbk_args* a, kbk_stream st, kbki_dropout_kernel<T> kernel, int vectors) {
     kbki_map_io<T> io;
