@@ -2567,11 +2567,11 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
     address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
     Along is true (K-major operand), a row has 64 values of k. The first stride is not used; the second stride
-    leads to the next eight rows. From one value of k to the value 16 later, the distance is 32 bytes. If Along is
-    false, a panel has 64 elements for each of High values of k. The first stride leads to the next panel, the
-    second stride to the next eight values of k. From one value of k to the value 16 later, the distance is then
-    2048 bytes. Whether Along is true or false, 64 elements further is 8192 bytes further if High is 64. Eight:
-    distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
+    leads to the next eight rows. A step of 16 values of k is then a step of 32 bytes. If Along is false, a panel
+    has 64 elements for each of High values of k. The first stride leads to the next panel, the second stride to
+    the next eight values of k. A step of 16 values of k is then a step of 2048 bytes. For both values of Along, a
+    step of 64 elements is a step of 8192 bytes if High is 64. Eight: distance in bytes between groups of eight
+    rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
@@ -3751,7 +3751,8 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-// Backward operations limit |x| to this value, which avoids inf * 0. For larger |x|, densities and 1 - s are 0.
+// Backward operations limit |x| to this value, which avoids inf * 0. For larger |x|, densities are 0 and logistic
+// functions are 0 or 1.
 #define KBKI_FAR 128.0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
@@ -3829,8 +3830,8 @@ template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
-    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). The
-    // polynomial p is a minimax fit over 0 <= t <= 6.2. The error of the derivative is at most 7.4e-5 of the sum
+    // For x = -t < 0, the derivative of GELU is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). The
+    // polynomial p is a minimax fit over 0 <= t <= 6.2. The error of the derivative is at most 7.5e-5 of the sum
     // of |Phi(x)| and |x phi(x)|. For t > 6.2, exp(-t^2 / 2) is negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
         float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
@@ -4006,12 +4007,14 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
              distributed shared memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
-    one CTA added all partial sums, this would take longer than everything before, because one SM reads about 100
-    GB/s from L2. The sum is therefore hierarchical: the last CTA of each group of 16 adds 16 parts, and the last
-    of these CTAs adds the sums of the groups. */
+/*  Column sums by many CTAs. Each CTA stores one partial sum for each of `width` columns, and increments a
+    counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer than the rest
+    of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore hierarchical. CTAs
+    form groups of 16, and the last CTA of each group adds the partial sums of its group. The last CTA of the last
+    group adds the sums of the groups. */
 #define KBKI_PART_GROUP 16
-KBK_FN int64_t kbki_part_ctas(int64_t width) { // result: at most 320, for 20 groups of 16 and 21 counters
+// Returns at most 320 CTAs: they form 20 groups of 16, which need 21 counters.
+KBK_FN int64_t kbki_part_ctas(int64_t width) {
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
 }
@@ -4021,23 +4024,25 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  Prefetches the next rows by cp.async while this row is processed. Each thread copies its own vectors to shared
-    memory and later reads only these, so no barrier is needed. Loads in flight take no registers. */
+/*  Copies one 16-byte vector to shared memory by cp.async. Kernels use this function to prefetch the next rows
+    while they process a row. Each thread later reads only the vectors that it has copied, so no barrier is
+    needed. Copies in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // converted to a global address; the calling loops were timed with this form
+    // The pointer is converted to a global address because the loops that call this function were timed in this
+    // form.
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// KBKI_CTA: threads of a CTA if a row has `threads` threads; KBKI_ROWS: rows per CTA. A CTA for short rows
-// has four warps, and each warp has one or more rows.
+// KBKI_CTA: number of threads of a CTA if `threads` threads process a row. KBKI_ROWS: number of rows that a CTA
+// processes at once. A CTA for short rows has four warps, and each warp processes one or more rows.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
-// loses three digits. With blocks of 256 squares of 16-bit numbers, whose last bits are zero, the sum is 5e-7 too
-// small; with blocks of 128, 1e-7.
+// loses three digits. Squares of 16-bit numbers have last bits of zero; with blocks of 256 such squares, the
+// relative error of the sum is -5e-7, with blocks of 128 it is -1e-7.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4048,9 +4053,9 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants. With
-    a variable number, each CTA reserves all 16 barriers, and the barriers of an SM then suffice for few CTAs
-    only. */
+/*  kbki_group_all is kbki_all for groups of threads within a CTA; each group has a named barrier. The numbers of
+    these barriers are compile-time constants. If they were variables, each CTA would reserve all 16 barriers, and
+    the barriers of an SM would suffice for only a few CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4074,7 +4079,8 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-// Reduces over a CTA of any number of warps. slots: 32 values in shared memory; each reduction needs its own.
+// Reduces v over a CTA of any number of warps. slots: an array of 32 values in shared memory; each reduction of a
+// kernel needs its own array.
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4084,8 +4090,9 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Combines the (max, sum) pairs of the warps to the pair of the row, with one barrier. All threads of a warp
-    must pass the pair of this warp. Two calls with the same slots need another barrier between them. */
+/*  Combines the (max, sum) pairs of the warps that process a row to the pair of the row, with one barrier. All
+    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel needs
+    another barrier. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4097,16 +4104,16 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// Combines the (max, sum) pairs of the threads to the pair of the row.
+// Combines the (max, sum) pairs of the threads that process a row to the pair of the row.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-/*  Prevents the assembler (ptxas) from keeping unpacked values. Two passes unpack the same words, and ptxas would
-    keep all floats in registers between the passes. pack.forget() prevents the same in the compiler. The XOR
-    changes nothing, because gridDim.z is below 65536. */
+/*  Prevents the assembler (ptxas) from keeping the floats of a vector in registers between two passes that both
+    convert the vector to floats. pack.forget() prevents the same optimisation in the compiler. The XOR with
+    gridDim.z >> 16 changes nothing, because gridDim.z is below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4115,7 +4122,7 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-// Writes a warp's value to the address `to` in the shared memory of every CTA of the cluster.
+// Writes v, a value of the calling warp, to address `to` in the shared memory of every CTA of the cluster.
 template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value* to, Value v) {
 #if __CUDA_ARCH__ >= 900
     uint32_t words[sizeof(Value) / 4];
@@ -4129,8 +4136,8 @@ template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value*
 }
 #define KBKI_CLUSTER 8 // largest cluster size that every GPU with clusters supports
 
-// Sets *ctas to the number of CTAs of a kernel that are resident on the device at once, at most `most`; 0 if an
-// SM has too little shared memory.
+// Sets *ctas to the number of CTAs of a kernel that can be resident on the device at the same time, limited to
+// `most`. Sets *ctas to 0 if an SM has too little shared memory.
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4144,7 +4151,7 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// Sets *n to the number of clusters of this configuration that are resident on the device at once.
+// Sets *n to the number of clusters with configuration *cfg that can be resident on the device at the same time.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4153,10 +4160,11 @@ template <class Kernel>
 __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_clusters((const void*)kernel, cfg, n);
 }
-// Returns the number of threads, a multiple of 32, that process `packs` vectors with `each` vectors per thread.
+// Returns the number of threads, a multiple of 32, that process `packs` vectors if a thread processes up to
+// `each` vectors.
 KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
-// Returns the number of elements per thread if a CTA processes a row: few, for more threads, if all rows run at
-// once; otherwise 32.
+// Returns the number of elements per thread for a kernel in which one CTA processes a row. If all rows can be
+// resident at the same time, the number is smaller, so that more threads share a row. Otherwise it is 32.
 KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
     for (int64_t each = 8; each < 32; each *= 2)
         if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
@@ -4165,8 +4173,8 @@ KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel
-    with at most as many clusters as are resident at once. */
+/*  Launches kernel(args...) as clusters of `size` CTAs. If in_turn is false, there is one cluster per row. If it
+    is true, the kernel is persistent, with at most as many clusters as can be resident at the same time. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4194,7 +4202,7 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // longest row that is split over a cluster, in vectors
+#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // longest row that is split over a cluster, in 16-byte vectors
 
 // --- column sums
 __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, int64_t width, int64_t c) {
@@ -4204,7 +4212,7 @@ __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, in
     for (unsigned i = 0; i < n; i++, part += width) sum += __ldcg(part);
     return sum;
 }
-// Calls put(column, sum) for all columns; reads four columns at a time if width is a multiple of 4.
+// Calls put(column, sum) for all columns. Reads four columns at a time if width is a multiple of 4.
 template <class Put>
 __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, Put put) {
     if (width % 4) {
@@ -4222,8 +4230,9 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call this function after the CTA has written its part (row blockIdx.x of `part`). It
-// calls put(column, sum) once per column. CTAs of equal blockIdx.x share a part.
+// All threads of all CTAs call kbki_part_finish after their CTA has written its partial sums to row blockIdx.x of
+// `part`. kbki_part_finish calls put(column, sum) once per column. CTAs with equal blockIdx.x share a row of
+// `part`.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4236,9 +4245,9 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  Adds the parts in a separate kernel, in which every SM reads a share of them. With many columns, one SM would
-    be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a thread
-    are in flight at once. */
+/*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
+    there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
+    of them. 64 threads share a column, so that all loads of a thread can be in flight at the same time. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4272,14 +4281,14 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// Launches this kernel by PDL, after the kernel that writes the parts; width must be a multiple of 4.
+// Launches kbki_part_add_k by PDL, after the kernel that writes the partial sums. width must be a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result. With two values, the sum of the second values has the number column + cols. A CTA processes 32 columns
-    by 32 rows at a time. */
+/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two
+    is true. f.put(column, sum) receives each sum. If there are two values, the sum of the second values has
+    column number column + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4304,7 +4313,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// Launches this kernel by PDL, after the kernel that writes the terms.
+// Launches kbki_columns_k by PDL, after a kernel that writes terms of the sums.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4371,7 +4380,7 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row, three passes; not coalesced.
+// One thread per row makes three passes over the row. Its loads are not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4396,7 +4405,8 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
-// One CTA per row. Online softmax: one pass for maximum and sum, one for the result; one tree reduction of the pairs.
+// One CTA per row, online softmax: one pass computes maximum and sum, a second pass computes the result. One tree
+// reduction combines the (max, sum) pairs of the threads.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair s[256];
@@ -4409,7 +4419,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Combines the (max, sum) pairs of `count` warps to the pair of the row.
+// Combines the (max, sum) pairs of `count` warps that process a row to the pair of the row.
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4420,10 +4430,11 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to
-    the maximum of the warp, so that one barrier serves maximum and sum. If a row is all -inf, its sum is 0, and 0
-    * (1 / 0) gives the NaN of the formula. Adding the logarithm of the sum to the exponent would save a
-    multiplication, but its error of half an ulp of the maximum is too large for f16 logits of 6000 and more. */
+/*  Loads have 16 bytes, and the row stays in registers. Lanes: number of threads per row; 0 means one CTA per
+    row. Exponentials are relative to the maximum of the warp, so that one barrier is enough for maximum and sum.
+    If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does the formula of softmax.
+    If the exponent included the logarithm of the sum, a multiplication would be saved. But the exponent would
+    have an error of half an ulp of the maximum, which is too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4466,9 +4477,9 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-/*  One CTA per row; the row is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that
-    the same split into vectors is valid for both. Threads read only the vectors that they copied, so no barrier
-    is needed. */
+/*  One CTA per row copies the row to shared memory. The copy has the row's alignment modulo 16 bytes, so that row
+    and copy are split into vectors in the same way. Each thread reads only the vectors that it has copied, so no
+    barrier is needed. */
 template <class T, int Width>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4515,8 +4526,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, from) * factor);
 }
 
-// Like the shared kernel, but the row is split over a cluster of CTAs: every warp writes its (max, sum) pair to
-// all of these CTAs, through distributed shared memory. Rows must be aligned to 16 bytes.
+// Like kbk_softmax_fwd_shared_k, but each row is split over the CTAs of a cluster. Every warp writes its (max,
+// sum) pair to all CTAs of the cluster, through distributed shared memory. Rows must be aligned to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4561,10 +4572,11 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The plain rungs end here. The kernel below processes rows that fit neither into registers nor into shared
-// memory.
+// ---- The plain rungs end here. kbki_softmax_fwd_long_k processes rows that fit neither into registers nor into
+// shared memory.
 
-// Two reads of the row; the second runs backwards, because the end of the row is still in the L2 cache.
+// Reads the row twice. The second read runs from the end of the row to its start, because the end of the row is
+// still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4625,7 +4637,8 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     return kbki_softmax_plain<T>(a, st, kernel, 1, !bytes || threads > 512 ? 512 : threads, bytes);
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width; // vectors per thread
+    // numbers of 16-byte vectors per thread
+    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     const int64_t cols = a->s.cols, each = kbki_row_elements(a->s.rows, cols), threads = kbki_threads(cols, each);
     if (!kbki_whole_packs<T>(a->in[0], a->out[0], cols) || threads > 1024) return kbk_softmax_fwd_shared<T>(a, st);
     if (cols <= 8 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 1, 8>, 16, 128);
@@ -4646,7 +4659,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_whole_packs<T>(x, y, cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    // the smallest cluster in which each CTA has at most 64 KiB of the row; a larger one if there are few rows
+    // Chooses the smallest cluster in which each CTA has at most 64 KiB of the row, or a larger cluster if there
+    // are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 4096 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 2);
@@ -4686,7 +4700,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has the range of probabilities, whose mean is 1 / cols.
+// The input y has random numbers from 0 to 2 / cols. Their mean is 1 / cols, like the mean of probabilities.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -4706,7 +4720,7 @@ KBKI_REF(softmax_bwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row, two passes; not coalesced.
+// One thread per row makes two passes over the row. Its loads are not coalesced.
 template <class T>
 __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
     const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -4717,7 +4731,7 @@ __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t 
     for (int64_t c = 0; c < cols; c++) dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot.get()));
 }
 
-// One warp per row, two coalesced passes, shuffles.
+// One warp per row makes two coalesced passes over the row. Shuffles add the sums of the lanes.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_softmax_bwd_warp_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4731,7 +4745,8 @@ __global__ void __launch_bounds__(128)
         dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot));
 }
 
-// 16-byte loads, both rows in registers. Lanes: threads per row; 0: one CTA per row.
+// Loads have 16 bytes, and a row of dy and a row of y stay in registers. Lanes: number of threads per row; 0
+// means one CTA per row.
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_bwd_onepass_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4767,8 +4782,8 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-// One CTA per row; cp.async copies both rows to shared memory, so that they need no registers. Threads read only
-// the vectors that they copied, so no barrier is needed.
+// One CTA per row copies the rows of dy and y to shared memory by cp.async, so that these rows need no registers.
+// Each thread reads only the vectors that it has copied, so no barrier is needed.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_shared_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4803,8 +4818,8 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// Like the shared kernel, but the rows are split over a cluster of CTAs: every warp writes its sum to all of
-// these CTAs, through distributed shared memory.
+// Like kbk_softmax_bwd_shared_k, but the rows are split over the CTAs of a cluster. Every warp writes its sum to
+// all CTAs of the cluster, through distributed shared memory.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_cluster_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4847,10 +4862,11 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The plain rungs end here. The kernel below processes rows that do not fit into shared memory, or are not
-// aligned to 16 bytes.
+// ---- The plain rungs end here. kbki_softmax_bwd_long_k processes rows that do not fit into shared memory, or are
+// not aligned to 16 bytes.
 
-// Two reads of the rows; the second runs backwards, because the ends of the rows are still in the L2 cache.
+// Reads the rows twice. The second read runs from the ends of the rows to their starts, because the ends are
+// still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512)
     kbki_softmax_bwd_long_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4934,7 +4950,8 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_dsoftmax_whole<T>(a) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    // the smallest cluster in which each CTA has at most 32 KiB of each row; a larger one if there are few rows
+    // Chooses the smallest cluster in which each CTA has at most 32 KiB of each row, or a larger cluster if there
+    // are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 2048 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 4);
@@ -5002,26 +5019,27 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        // if the mean is near 0, its error depends on the terms of its sum
+        // if the mean is near 0, the error of the mean still depends on the absolute values of the elements
         if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size;
     }
 }
 
 #ifdef __CUDACC__
 // Layer: true for layer normalisation; false for RMS normalisation (>>rmsnorm), which has no mean, no bias and no
-// sum of deviations. mean and rstd are not written if their pointer is NULL.
+// sum of deviations. If the pointer mean or rstd is NULL, this output is not written.
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32
-    would be large relative to the deviations of nearly equal numbers. s: the sum of the deviations from `mean`,
-    and the sum of their squares; each: 1 / (number of elements of the row). */
+/*  The moments of a row are float3(mean, rest, rstd). The mean of the row is mean + rest: if the elements are
+    nearly equal, the rounding error of a single f32 mean would be large relative to their deviations. s: the sum
+    of the deviations of the elements from `mean`, and the sum of the squares of these deviations. each: 1 /
+    (number of elements of the row). */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// Returns 1 / (number of elements of a row). The asm statement keeps this division where it is called, while
-// loads are in flight; the compiler would move it behind the reductions.
+// Returns 1 / (number of elements of a row). Without the asm statement, the compiler would move this division
+// behind the reductions. With it, the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -5036,7 +5054,7 @@ template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float 
     return kbki_type<T>::from(fmaf((x - m.x - m.y) * m.z, kbki_float(*w), Layer ? kbki_float(*b) : 0));
 }
 
-// One thread per row: mean, then variance, then the result (two-pass variance).
+// One thread per row computes the mean, then the variance, then the result (two-pass variance).
 template <class T, bool Layer>
 __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd,
                                           int64_t rows, int64_t cols) {
@@ -5056,7 +5074,7 @@ __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T*
     kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// One warp per row, three coalesced passes.
+// One warp per row makes three coalesced passes over the row.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, const T* w, const T* b, T* y, float* mean,
                                                                 float* rstd, int64_t rows, int64_t cols) {
@@ -5078,8 +5096,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Combines the moments of two disjoint sets. Moments: number of elements, mean, sum of deviations from this mean,
-// sum of squared deviations.
+// Combines the moments of two disjoint sets of elements. The moments of a set are: number of elements, mean, sum
+// of deviations from this mean, sum of squared deviations.
 __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
     const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
     if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
@@ -5087,9 +5105,9 @@ __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
                        fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
 }
 
-/*  Combines the moments of the warps to the moments of the row (Chan, Golub & LeVeque 1979). v: moments of warp
-    number threadIdx.x % 32 (number of elements, mean, sum of deviations from this mean, sum of squared
-    deviations); zeros if the CTA has no such warp. */
+/*  Combines the moments of the warps that process a row to the moments of the row (Chan, Golub & LeVeque 1979).
+    In lane i of a warp, v holds the moments of warp i: number of elements, mean, sum of deviations from this
+    mean, sum of squared deviations. If there is no warp i, v is zero. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
     if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
     const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
@@ -5097,10 +5115,10 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float
     return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
 }
 
-/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that
-    one barrier serves mean and variance. Early: w and b are loaded together with the row; this is faster if all
-    rows run at once. If there are more rows, other CTAs hide the latency of w and b, and the registers for them
-    would cost occupancy. */
+/*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
+    mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
+    loaded together with the row, which is faster if all rows are resident at the same time. If there are more
+    rows, other CTAs hide the latency of w and b; early loads would then take registers and reduce the occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024,
                                   Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
@@ -5112,7 +5130,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // number of elements of the warp
+    int count = 0; // number of elements of the row that this warp processes
     x += blockIdx.x * cols, y += blockIdx.x * cols;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5135,7 +5153,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5159,8 +5177,9 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-/*  Persistent kernel: each CTA loops over rows, w and b stay in registers, and cp.async prefetches the next rows
-    while one row is processed. Threads read only the vectors that they copied, so no barrier is needed. */
+/*  A persistent kernel: each CTA loops over rows. w and b stay in registers, and cp.async prefetches the next
+    rows while a CTA processes a row. Each thread reads only the vectors that it has copied, so no barrier is
+    needed. */
 template <class T, bool Layer, int Packs, int Stages>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_fwd_persist_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5180,7 +5199,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
     for (int i = 0; i < Stages; i++) prefetch(blockIdx.x + (int64_t)i * gridDim.x, i);
     const float each = kbki_share((int)cols);
-    int count = 0; // number of elements of the warp
+    int count = 0; // number of elements of the row that this warp processes
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         g[u].fill(0), h[u].fill(0);
@@ -5208,7 +5227,7 @@ __global__ void __launch_bounds__(512)
         const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
+            const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
@@ -5232,8 +5251,8 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// Like onepass, but the row is split over a cluster of CTAs: every warp writes its moments to all of these CTAs,
-// through distributed shared memory.
+// Like kbk_layernorm_fwd_onepass_k, but each row is split over the CTAs of a cluster. Every warp writes its
+// moments to all CTAs of the cluster, through distributed shared memory.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5246,7 +5265,7 @@ __global__ void __launch_bounds__(1024)
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // number of elements of the warp
+    int count = 0; // number of elements of the row that this warp processes
     x += at, y += at, w += rank * share * Width, b += rank * share * Width;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5270,7 +5289,7 @@ __global__ void __launch_bounds__(1024)
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5298,10 +5317,11 @@ __global__ void __launch_bounds__(1024)
 }
 
 // ---- The plain rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
-// are not aligned or too long.
+// are not aligned to 16 bytes or do not fit into registers.
 
-/*  Lanes lanes of a warp process Rows rows. All these rows are loaded before the first is used, so that all rows
-    of a small tensor are in flight at the same time. w and b are loaded once. */
+/*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
+    first of them, so that all rows of a small tensor are in flight at the same time. The group loads w and b only
+    once for all of its rows. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5344,7 +5364,8 @@ __global__ void __launch_bounds__(256)
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? middle[i] : 0; // vectors beyond the end stay 0
+            // elements beyond the end of the row stay 0
+            const float from = lane + u * Lanes < packs ? middle[i] : 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) {
                 f[i][u][k] -= from, s[i].x += f[i][u][k];
@@ -5374,7 +5395,8 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One CTA per row of any length and alignment: three passes; the caches serve the second and the third.
+// One CTA per row, which may have any length and alignment. The CTA makes three passes over the row; the caches
+// serve the second and the third pass.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512)
     kbki_layernorm_fwd_long_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5476,7 +5498,8 @@ const char* kbki_norm_lanes(const kbki_norm<T>& n, kbk_stream st) {
                             32 * per_cta, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width; // vectors per thread
+    // numbers of 16-byte vectors per thread
+    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5491,7 +5514,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // more threads give a lower latency; but with 8 elements of 16 bits per thread, indexing takes too much time
+    // With more threads, a row takes less time. But with only 8 elements of 16 bits per thread, index computations
+    // take too much time.
     const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
@@ -5526,11 +5550,12 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / KBKI_WIDTH(T);
     if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
-    // the smallest cluster with at most 512 threads per CTA; a larger one if there are few rows
+    // Chooses the smallest cluster with at most 512 threads per CTA, or a larger cluster if there are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // early needs two CTAs of at most 512 threads per SM, so that clusters of 8 leave no SM of a GPC idle
+    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each): clusters of 8 then leave no SM
+    // of a GPC idle.
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
