@@ -4010,8 +4010,8 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 /*  Column sums by many CTAs. Each CTA stores one partial sum for each of `width` columns, and increments a
     counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer than the rest
     of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore hierarchical. CTAs
-    form groups of 16, and the last CTA of each group adds the partial sums of its group. The last CTA of the last
-    group adds the sums of the groups. */
+    form groups of 16, and the last CTA of each group adds the partial sums of its group. The CTA that finishes
+    its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
 // Returns at most 320 CTAs: they form 20 groups of 16, which need 21 counters.
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
@@ -4342,12 +4342,12 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                                                         (Milakov & Gimelshein 2018). No gain for rows of 16 KiB:
                                                         presumably L1 serves the third read of block, and online
                                                         needs more arithmetic (DRAM 72 % instead of 78 %)
-    4 onepass  16-byte accesses, row in registers, one barrier
+    4 onepass  16-byte accesses; the row stays in registers; one barrier per row
                                                      <- one read, up to 32768 elements; longer rows as shared
     5 shared   row in shared memory, up to 227 KiB   <- longer rows with one read: a thread needs registers for one
                                                         vector only. Slower where registers suffice: 1212 k bank
                                                         conflicts instead of 20 k, and each exponential twice
-    6 cluster  row split over 2, 4 or 8 CTAs; (max, sum) exchanged through distributed shared memory
+    6 cluster  row split over 2, 4 or 8 CTAs; they exchange (max, sum) pairs through distributed shared memory
                                                      <- one read, up to 512 KiB per row. Slower for rows of 16 KiB:
                                                         all CTAs of a cluster wait for each other (DRAM 75 %)
     bound by   memory: compare with bytes / copy bandwidth. If all numbers of a row are -inf, the result is NaN,
@@ -4685,7 +4685,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared   cp.async copies both rows to shared memory
                                                      <- longer rows, up to 113 KiB, with one read; loads in flight
                                                         take no registers
-    5 cluster  rows split over 2, 4 or 8 CTAs; sums exchanged through distributed shared memory
+    5 cluster  rows split over 2, 4 or 8 CTAs; they exchange their sums through distributed shared memory
                                                      <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: what share of a copy's bandwidth is left if a row is read twice, and L2 serves
@@ -4977,14 +4977,15 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
            has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
     1 naive    thread per row; adds x - x[r,0], so that sums are small <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
-    3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
-               mean, and these are combined (Chan, Golub & LeVeque 1979)
+    3 onepass  16-byte accesses; the row stays in registers; one barrier per row
+               each warp computes moments relative to its own mean, and these are combined (Chan, Golub & LeVeque
+               1979)
                                                          <- one read, up to 32768 elements; longer rows take three
-    4 persist  persistent kernel, w and b in registers, the next rows prefetched into shared memory by cp.async
+    4 persist  persistent kernel; w and b stay in registers; cp.async prefetches the next rows into shared memory
                                                          <- w and b read once per CTA, not once per row; up to
                                                             2048 vectors of 16 bytes. No gain if many CTAs fit
                                                             into an SM: occupancy is 35 % instead of 70 %
-    5 cluster  row split over 2, 4 or 8 CTAs, moments exchanged through distributed shared memory
+    5 cluster  row split over 2, 4 or 8 CTAs; they exchange their moments through distributed shared memory
                                                          <- one read, up to 512 KiB per row; more SMs for few rows.
                                                             Slower for many short rows: 24 % occupancy, DRAM 72 %
     bound by   memory: compare with bytes / copy bandwidth
@@ -5583,8 +5584,9 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second read of a row comes from the caches
-    4 onepass  one CTA per SM, column sums in registers, the next rows prefetched into shared memory, 16-byte
-               accesses; a second kernel adds the column sums, by programmatic dependent launch (PDL)
+    4 onepass  one CTA per SM; column sums stay in registers; the next rows are prefetched into shared memory
+               accesses have 16 bytes; a second kernel, launched by programmatic dependent launch (PDL), adds the
+               column sums of the CTAs
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth
@@ -5605,7 +5607,8 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// Computes dx of one row, and the size of the terms that cancel. For RMS normalisation, mean and centre are 0.
+// Computes dx of one row, and in *size the size of those terms of dx that cancel. For RMS normalisation, mean and
+// centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5615,12 +5618,15 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    wide = sqrt(wide / (double)n); // 1 if rstd is that of x; otherwise it scales the error of the mean
+    // wide is the root mean square of xhat: 1 if rstd was computed from x; otherwise it scales the error of the
+    // mean
+    wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// Computes dw and db over all rows; if size > 0, instead the sums of the terms' absolute values, times size.
+// Computes dw and db over all rows. If size > 0, computes instead the sums of the absolute values of the terms,
+// times size.
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -5649,14 +5655,15 @@ KBKI_REF(layernorm_bwd) {
 KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
-// Loads mean and rstd of a row; for RMS normalisation, the mean is 0.
+// Loads and returns (mean, rstd) of a row. For RMS normalisation, the mean is 0.
 template <bool Layer>
 __device__ __forceinline__ float2 kbki_moments_of(int64_t row, const float* mean, const float* rstd) {
     return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
 }
 
-// One CTA per row. The first pass computes the sums of the row, the second dx and the atomics for dw and db.
-// sums: the column sums for dw, then those for db.
+// One CTA per row. The first pass over the row computes the sums of the row. The second pass computes dx, and
+// adds the terms of dw and db to `sums` by atomics. sums: the column sums for dw, followed by the column sums for
+// db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256)
     kbk_layernorm_bwd_atomic_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5680,7 +5687,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row; computes dx only. A second kernel, kbki_columns, computes dw and db.
+// One warp per row computes only dx. A second kernel, kbki_columns_k, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5704,7 +5711,7 @@ __global__ void __launch_bounds__(128)
 }
 
 // Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
-// the column sums of each CTA, first for dw, then for db.
+// for each CTA, its column sums for dw, followed by its column sums for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5747,20 +5754,22 @@ __global__ void __launch_bounds__(512)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. For wide rows
-    of 16-bit types, there are too few registers for the vectors: they stay in shared memory (Held = false) and
-    are loaded again for dx. Keep: xhat and g stay in registers, as floats, from the row's sums to dx, so that
-    they are computed only once. */
+/*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
+    all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
+    vectors of dy and x. These vectors then stay in shared memory (Held = false) and are loaded again when dx is
+    computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that xhat and g are
+    computed only once. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        // not v * rstd - mean * rstd: if rstd is large, the rounding error of mean * rstd is large
+        // The formula is not v * rstd - mean * rstd, because the rounding error of mean * rstd is large if rstd
+        // is large.
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Loads vector u of dy and of x, which kbki_ahead prefetched. x begins `room` vectors after dy; a thread's
-    // vectors are 512 apart.
+    // Loads vector u of dy and vector u of x from shared memory, to which kbki_ahead prefetched them. In shared
+    // memory, x begins `room` vectors after dy, and the vectors of a thread are 512 vectors apart.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -5789,7 +5798,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
         return s;
     }
-    // Computes and stores dx of the row; s: the row's sums divided by its length.
+    // Computes and stores dx of the row. s: the sums of the row divided by the length of the row.
     __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
         float a = Layer ? -s.x * st.y : 0, b = -s.y * st.y;
         dx += t * width;
@@ -5811,7 +5820,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // Adds the column sums of all rows that a warp processes at once; every thread gets the result.
+    // Adds the column sums of all rows that a warp processes at the same time. Every thread of the warp gets the
+    // totals of its columns.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -5821,13 +5831,15 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Returns the position in shared memory of group `four` (four column sums) of thread t. Positions of
-    // neighbouring threads are adjacent. For 16-bit types, odd groups use the other half of the banks. Neither
-    // the writes, by thread, nor the reads, by column, have bank conflicts.
+    // Returns the position in shared memory of group `four` of thread t; a group is four column sums. Groups of
+    // neighbouring threads are adjacent in shared memory. For 16-bit types, groups with odd numbers use the other
+    // half of the banks. There are no bank conflicts, neither when threads write their groups nor when groups are
+    // read in the order of columns.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns: `fours` groups of four for dw, then those for db.
+    // Stores the sums of this thread's columns to shared memory. The sums for dw come first, and those for db
+    // `fours` float4 later.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -5837,8 +5849,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // Adds the column sums of the CTA's groups of threads and stores them to part, by column: for dw, then for
-    // db.
+    // Adds the column sums of all groups of threads of the CTA. Stores the totals to `part` in the order of the
+    // columns, first for dw, then for db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -5855,10 +5867,11 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
-    Threads threads, so that 512 / Threads rows are processed at once; the column sums of these 512 / Threads
-    groups are added in shared memory, in a fixed order. A warp that processes several rows continues as long as
-    its first row exists; missing rows are replaced by zeros. */
+/*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer column sums must be added at the end.
+    `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The column sums
+    of these 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
+    several rows at the same time continues as long as the first of them exists. Rows that do not exist are
+    replaced by zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5866,11 +5879,13 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    constexpr int Meeting = Threads < 32 ? 16 : Groups; // number of groups whose sums are added in shared memory
+    // number of groups of threads whose column sums are added in shared memory
+    constexpr int Meeting = Threads < 32 ? 16 : Groups;
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // index of the row in its warp
+    // index of this thread's row among the rows of its warp
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0;
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
@@ -5917,13 +5932,14 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // This barrier satisfies racecheck, which confuses barrier 0 with a named barrier that fills while other
-    // warps wait at barrier 0.
+    // This barrier only prevents a false report of the tool racecheck, which confuses barrier 0 with a named
+    // barrier if the named barrier fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers. The kernels of >>rows call term and put for the column sums.
+// Arguments of the launchers of layernorm bwd and rmsnorm bwd. The kernels of >>rows that compute column sums
+// call the members term and put.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -5931,7 +5947,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1; // number of sums per column
+    static constexpr int sums = Layer ? 2 : 1; // number of sums per column: dw and db, or only dw
     __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
         const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
         const float d = kbki_float(dy[row * cols + c]);
@@ -6005,7 +6021,7 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // stages for the longest rows
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // number of prefetch stages for the longest rows
     static const kbki_plan<void(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
                                 float* part, int64_t rows, int64_t cols)>
         plans[] = {
@@ -6054,7 +6070,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     1 naive    thread per row                            <- slow: not coalesced, two reads
     2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
     3 onepass  16-byte accesses, row in registers        <- one read, up to 32768 elements; longer rows take two
-    4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory by cp.async
+    4 persist  persistent kernel; w stays in registers; cp.async prefetches the next rows into shared memory
                                                          <- w read once per CTA; up to 2048 vectors of 16 bytes.
                                                             No gain: occupancy is 47 % instead of 92 %
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row; more SMs for few rows.
@@ -6097,7 +6113,7 @@ KBKI_REF(rmsnorm_fwd) {
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second read of a row comes from the caches
-    4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
+    4 onepass  rows and column sums stay in registers; the next rows are prefetched into shared memory
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: one sum per column instead of two. Does rung 4 become faster, if memory limits it?
@@ -6213,9 +6229,10 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Computes the sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. Each thread has U vectors of each
-    input in flight. Share: number of threads of a CTA that read x; the CTA's last warp reads no x. It takes the
-    ticket and helps to add the partial sums. */
+/*  Computes the sum of x, or the sum of (x - y)^2 if Inputs = 2, and divides the sum by `count`. Each thread has
+    U vectors of each input in flight. Share: number of threads of a CTA that read the inputs. The last warp of a
+    CTA reads no inputs; one of its threads takes the CTA's ticket (kbki_slot_number), and the warp helps to add
+    the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6244,8 +6261,8 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            // the sum of a vector first, because adding numbers of few bits to a long sum often rounds in one
-            // direction
+            // The elements of a vector are added first, because adding numbers of few bits one by one to a long
+            // sum often rounds in the same direction.
             sum.add(part);
         }
     }
@@ -6256,7 +6273,7 @@ __global__ void __launch_bounds__(Share + 32)
     if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-// Checks the arguments of a sum over x and y; y is NULL if there is only one input.
+// Checks the arguments of a sum over x, or over x and y. y is NULL if x is the only input.
 template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
     const int64_t n = a->s.rows * a->s.cols;
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
@@ -6265,8 +6282,8 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     const char* why = kbki_check_dims(&a->s);
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and rounds the
-// total to f32. y: the second input of a mean squared error; a sum passes none.
+// Launches a kernel that adds by atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and
+// rounds the total to f32. y: the second input of a mean squared error. A launcher of sum passes no y.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6302,12 +6319,13 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
-    // If there are few elements, all loads are in flight at once.
+    // If the tensor is small, U is so large that all loads of the kernel are in flight at the same time.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
-    // These numbers of vectors give enough bytes in flight per SM. 16-bit types have fewer vectors and more CTAs,
-    // because unpacking takes time.
+    // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
+    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because the
+    // conversion to float takes time.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6379,7 +6397,7 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
-// Launches the kernel of >>reduction with two inputs.
+// Launches kbk_sum_run_ticket_k with two inputs.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_total_check<T>(a, a->in[1]);
     const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
@@ -6521,7 +6539,7 @@ KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
-// One thread per row; not coalesced.
+// One thread per row. Its loads are not coalesced.
 template <class T>
 __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -6531,8 +6549,8 @@ __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64
     y[row] = kbki_type<T>::from(sum);
 }
 
-// Computes the products of x with a factor per column (w) or per row (dy). They are stored in f32, because
-// rounding them to 16 bits would make the sum inaccurate.
+// Multiplies x by a factor per column (w), or by a factor per row (dy) if ByRow is true. The products are stored
+// in f32, because products rounded to 16 bits would make their sum inaccurate.
 template <class T, bool ByRow>
 __global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6551,7 +6569,7 @@ __global__ void __launch_bounds__(128) kbki_wsum_rows_k(const float* product, T*
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// One warp per row, coalesced.
+// One warp per row. Its loads are coalesced.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_weighted_sum_fwd_warp_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
@@ -6566,12 +6584,13 @@ __global__ void __launch_bounds__(128)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of Lanes threads processes Rows rows at a time, U vectors of each row. Each thread starts Rows * U
-    loads before it uses the first. w comes from the L1 cache and is loaded once for these rows. */
+/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each of these rows
+    before it uses the first vector, so that Rows * U loads are in flight. Each vector of w comes from the L1
+    cache and is loaded only once for these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
-    // number of rows that a CTA processes at a time
+    // number of rows that a CTA processes at the same time
     constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows;
     __shared__ float slots[32];
     const int lane = threadIdx.x % Lanes;
@@ -6614,14 +6633,15 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
-// Arguments of a launcher; the forward operation uses x, w and y. A sum without terms is 0.
+// Arguments of the launchers of weighted_sum. The forward direction uses only the tensors x, w and y. A sum
+// without terms is 0.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
     int64_t rows, cols, n;
     unsigned* counters;
     float *part, *product;
-    bool done; // true if nothing remains to be launched
+    bool done; // true if the launcher has nothing to launch
     const char* get(const kbk_args* a, bool bwd, size_t scratch, kbk_stream st) {
         char* work = (char*)a->workspace;
         x = (const T*)a->in[bwd], w = (const T*)a->in[1 + bwd], dy = (const T*)a->in[0];
@@ -6638,7 +6658,7 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // Returns the number of CTAs that fill the device, for a grid-stride loop over all elements.
+    // Returns the number of CTAs for a grid-stride loop over all elements: at most as many as fill the device.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6676,7 +6696,8 @@ template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     constexpr int Threads = Lanes > 128 ? Lanes : 128;
     int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    // if rows are short, a CTA with only a few of them would mostly wait for its first loads
+    // If rows are short, the number of CTAs is limited, because a CTA with only a few rows would mostly wait for
+    // its first loads.
     if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
         <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
@@ -6782,9 +6803,10 @@ template <class T> struct kbki_wsum_columns {
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Each thread has one vector of columns. `Across` threads share a row; a CTA processes 512 / Across rows at
-    once, and each thread has U rows in flight. At any time, the CTAs read neighbouring parts of memory. The sums
-    of the 512 / Across groups of threads are added in shared memory, in a fixed order. */
+/*  Each thread processes the columns of one 16-byte vector. `Across` threads share a row. A CTA processes 512 /
+    Across rows at the same time, and each thread has loads of U rows in flight. At any time, all CTAs together
+    read one contiguous part of memory. The column sums of the 512 / Across groups of threads are added in shared
+    memory, in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -6837,7 +6859,7 @@ __global__ void __launch_bounds__(512, 2)
         if (mine && group == 0) part[blockIdx.x * cols + c + k] = sum[k];
     kbki_part_finish(part, counters, cols, [&](int64_t i, float s) { dw[i] = kbki_type<T>::from(s); });
 }
-// Writes one row of dx.
+// Each CTA writes vectors of one row of dx.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_weighted_sum_bwd_vec_k(const T* dy, const T* w, T* dx, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6887,7 +6909,7 @@ template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    // so many columns fill the device even with one thread per column
+    // with so many columns, even the naive kernel, which has one thread per column, fills the device
     if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st);
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
@@ -6963,7 +6985,7 @@ KBKI_REF(transpose_run) {
 }
 
 #ifdef __CUDACC__
-// One element per thread: reads are coalesced, writes are not.
+// One element per thread. The reads are coalesced, the writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
     if (r < rows) y[c * rows + r] = x[i];
@@ -6988,7 +7010,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A square of Width x Width elements, each row a 16-byte vector; column() returns a column as a vector.
+// A square of Width x Width elements. row() stores a row, which is a 16-byte vector; column() returns a column as
+// a 16-byte vector.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -6996,7 +7019,7 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        // selects the upper or the lower halves of two words
+        // `half` selects the upper or the lower 16 bits of two words
         const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410;
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
@@ -7005,16 +7028,17 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  16 x 16 squares per CTA, one per thread. The tile in shared memory has rows of y with 16 vectors each.
-    Swizzle: vector p of row o is stored at position p ^ (o / Width mod 8), so that neither the writes nor the
-    reads of eight threads have bank conflicts. Tiles are numbered down the columns of bands with 1024 rows of
-    tiles. CTAs that run at the same time therefore write long contiguous parts of rows of y. */
+/*  A CTA transposes a tile of 16 x 16 squares (kbki_square), one square per thread. The copy of the tile in
+    shared memory consists of rows of y, each with 16 vectors. Swizzle: vector p of row o is stored at position p
+    ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank conflicts. Tiles form
+    bands of 1024 rows of tiles. Within a band, tiles are numbered column by column. CTAs that run at the same
+    time therefore write long contiguous parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
     const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
-    const unsigned band = min(down, 1024u); // limited, so that band * across fits into 32 bits
+    const unsigned band = min(down, 1024u); // band is limited so that band * across fits into 32 bits
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
@@ -7042,8 +7066,8 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// Side: side length of a CTA's tile. CTAs of the naive kernel process 256 elements, so the launcher treats them
-// as tiles of 16 x 16.
+// Side: side length of the tile that a CTA processes, in elements. A CTA of the naive kernel processes 256
+// elements, so the launcher counts it as a tile of 16 x 16 elements.
 template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
 const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
     const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
@@ -7056,7 +7080,8 @@ const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
 }
 KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
 KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
-// The padding is one bank wide: one element of 4 bytes, or two of 2 bytes.
+// Each row of the tile has padding of one bank's width (4 bytes): one element of 4 bytes, or two elements of 2
+// bytes.
 KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7072,13 +7097,13 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
     lse[r] = log(sum_c exp(x[r,c]))     loss[r] = lse[r] - x[r,t[r]]     x: R x V = rows x cols   t: R, int32
-    loss, lse: R, f32; lse is written if its pointer is not NULL
+    loss and lse have R elements of type f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
     check  1e-6 + 8 ulp (relative 1e-6). The loss is computed as (max - x_t) + log(sum), so that it keeps
            its digits if the target is the maximum
-    targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
-             NaN, and x is not read at t
+    targets   if t is KBK_IGNORE (-100), the loss is 0; the caller excludes the row from its mean. For any other t
+              outside [0, V), the loss is NaN, and x is not read at t
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
                Gimelshein 2018, "Online Normalizer Calculation for Softmax")
@@ -7112,13 +7137,13 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        // if the row is all -inf, both terms are -inf, and lse is -inf, not NaN
+        // if all logits of the row are -inf, lse is -inf and not NaN, because top and log(sum) are both -inf
         if (out[1]) out[1][r - u0] = top + log(sum);
     }
 }
 
 #ifdef __CUDACC__
-// Returns the logit of the target; NaN for a target outside the row.
+// Returns the logit of the target, or NaN if the target is outside the row.
 template <class T> __device__ __forceinline__ float kbki_ce_logit(const T* x, int64_t cols, int target) {
     return target >= 0 && target < cols ? kbki_float(x[target]) : __int_as_float(0x7FC00000);
 }
@@ -7126,7 +7151,8 @@ __device__ __forceinline__ float kbki_ce_loss(kbki_pair p, int target, float log
     return target == KBK_IGNORE ? 0.0f : (p.m - logit) + p.log_sum();
 }
 
-// One CTA per row: three passes, log-softmax to memory. A second kernel gathers the losses.
+// One CTA per row makes three passes over the row and writes the log-softmax of the row to memory. A second
+// kernel reads the losses from there.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_split_k(const T* x, float* log_p, float* lse, int64_t cols) {
@@ -7149,13 +7175,13 @@ __global__ void kbki_cross_entropy_fwd_gather_k(const float* log_p, const int* t
     if (row < rows) loss[row] = t[row] == KBK_IGNORE ? 0.0f : -kbki_ce_logit(log_p + row * cols, cols, t[row]);
 }
 
-// One CTA per row, online softmax in one pass.
+// One CTA per row computes the loss by online softmax, in one pass over the row.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_online_k(const T* x, const int* t, float* loss, float* lse, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols;
-    // summed in blocks, because terms added to one long sum lose digits
+    // terms are summed in blocks, because terms that are added to one long sum lose digits
     kbki_pair p = kbki_pair::none(), block = p;
     int n = 0, target = t[blockIdx.x];
     for (int64_t c = threadIdx.x; c < cols; c += 256) {
@@ -7170,7 +7196,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Converts a row's logits to gradients: unit * p, and unit * (p - 1) at the target, where p = norm * exp(x - m).
+// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for all other logits.
+// Here, p = norm * exp(x - m) is the probability of a logit, and m is the maximum or the lse of the row.
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -7181,14 +7208,15 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // Makes a row from its lse. The tolerance includes the rounding error of lse (6e-5 at lse = 1000).
+    // Constructs the object from the lse of a row. The tolerance of the operation includes the rounding error of
+    // lse, which is 6e-5 at lse = 1000.
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
-        // if lse is infinite or NaN, the gradient must be computed from it
+        // if lse is infinite or NaN, the gradient must be computed from lse itself
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
-    // Converts Width logits; target: offset of the target from the first of these logits, in elements.
+    // Converts Width logits to gradients. target: index of the target relative to the first of these logits.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -7200,13 +7228,14 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++) // the loop avoids f[k] - unit, because both may be infinite
+            // the loop avoids f[k] - unit, because f[k] and unit may both be infinite
+            for (int k = 0; k < Width; k++)
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Converts Width logits; c: column of the first one.
+    // Converts Width logits to gradients. c: column of the first of these logits.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7216,9 +7245,10 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Processes long rows: reads the logits once, and a second time, backwards, for the gradient. Threads: number of
-    threads per row, 32 (four rows per CTA) or those of a CTA. lse, pair: receive lse and (max, sum) of the rows,
-    or are NULL. dx may be x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Processes long rows: reads the logits of a row once for the loss, and a second time, from the end of the row,
+    for the gradient. Threads: number of threads per row, either 32 (a CTA then has four rows) or all threads of a
+    CTA. If the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx
+    may be the same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7233,14 +7263,15 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
     const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
-    // read before the barrier, because dx may be x
+    // the target's logit is read before the barrier, because dx may be the same array as x
     const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
     const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // a warp has no other barrier here; every lane must have read x before another lane overwrites it
+    // A row of one warp has no other barrier. Every lane must have read x before another lane overwrites x,
+    // because dx may be the same array.
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7260,10 +7291,11 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     }
 }
 
-/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads depends on the
-    row's length; the shortest rows are processed by eight lanes of a warp. Target and target logit are loaded
-    together with the row, so that their latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse
-    and g, or pair and scale, are inputs of the gradient. dx may be x. */
+/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads per row depends
+    on the row's length; the shortest rows are processed by eight lanes of a warp. The target of a row and the
+    target's logit are loaded together with the row, so that their latency is hidden. If Loss is true, loss, lse
+    and pair are outputs. If Loss is false, the gradient is computed from the inputs pair and scale, or from lse
+    and g if pair is NULL. dx may be the same array as x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7303,13 +7335,13 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
         if (lane == 0 && lse) lse[row] = p.m + p.log_sum();
         if (lane == 0 && pair) pair[row] = make_float2(p.m, p.s);
         if constexpr (Gradient) to = kbki_ce_row<T>(p.m, p.s, scale, at, cols);
-        if (Threads <= 32) __syncwarp(); // the logit must be read before another lane's gradient overwrites it
+        if (Threads <= 32) __syncwarp(); // the target's logit must be read before another lane overwrites it
     } else {
         to = pair ? kbki_ce_row<T>(pair[row].x, pair[row].y, scale, at, cols)
                   : kbki_ce_row<T>(__ldg(lse + row), __ldg(g), at, cols);
     }
     if constexpr (Gradient) {
-        // number of elements from the thread's first vector to the target
+        // number of elements from the start of this thread's first vector to the target
         const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -7326,12 +7358,12 @@ template <class T> struct kbki_ce {
     const int* t;
     const float* g;
     float *loss, *lse;
-    float2* pair; // fwdbwd split: (max, sum) of each row, from the forward kernel to the backward kernel
+    float2* pair; // fwdbwd split: (max, sum) of each row, which the forward kernel passes to the backward kernel
     T* dx;
     float scale;
     int64_t rows, cols;
 };
-// Calls run(arguments), unless an argument is wrong or there is nothing to do.
+// Calls run with the launcher's arguments, unless an argument is wrong or there is nothing to do.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7349,8 +7381,9 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it did. Most: longest row of the
-// kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
+// Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
+// Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
+// than 512 vectors are left to another kernel, because they fill CTAs that process 512 vectors each.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7407,7 +7440,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
            scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding.
            The target's bound is that of a number as large as g (16 bits: g / 1000)
-    targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
+    targets   if t is KBK_IGNORE, the row of dx is 0; for any other t outside [0, V), it is NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
                or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
@@ -7422,7 +7455,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     1 naive   1570 us  40 %      -   20 81 % 31 %         0  one element per thread
     2 unroll 540.7 us 116 % 2.90 x   32 83 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
-// The input lse has the distribution that normal logits give.
+// For tests, the input lse is random, with about the mean that log-sum-exp has for normal logits.
 KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_in("lse", rows, 1), t[2].kind = KBK_KF32, t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32,
              t[4] = kbki_out("dx", KBK_T, n, cols, cols), t[2].a = log((double)(cols ? cols : 1)) + 0.5,
@@ -7455,8 +7488,9 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Threads: 16 or 32 threads per row; or 256 threads for each of the `pieces` pieces of a row. Each thread has U
-    vectors. pair: (max, sum) of the rows, used with scale; or NULL, and lse and g are used instead. */
+/*  If Threads is 16 or 32, so many threads process a row. If Threads is 256, a row is divided into `pieces`
+    pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is computed from
+    pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, it is computed from lse and g. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7511,7 +7545,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // if rows are shorter, most lanes of a warp would be idle
+    // in rows of fewer than 16 columns, most lanes of a group of 16 would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
@@ -7542,7 +7576,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; while a row is written, its
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
-    4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
+    4 cluster  row split over 2 to 8 CTAs; their (max, sum) pairs are exchanged through distributed shared memory
                                               <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
                at every row, the CTAs wait for each other, and the DRAM share falls
                Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
@@ -7556,7 +7590,8 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
     4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
     end of measured */
-// The magnitude of a loss is |loss| + 1/4, because a loss near 0 is a difference of larger numbers.
+// The oracle returns |loss| + 1/4 as the magnitude of a loss, because a loss near 0 is the difference of larger
+// numbers.
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[2].scales = 1,
              t[3] = kbki_out("dx", KBK_T, n, cols, cols))
@@ -7573,8 +7608,8 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // Subtracts the maximum first, because at -1e30, even in double, adding the logarithm of the sum changes
-        // nothing.
+        // The oracle first subtracts the maximum from all logits. If logits are near -1e30, adding the logarithm
+        // of the sum to the maximum would change nothing, even in double.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -7583,10 +7618,11 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-#define KBKI_CE_SLOTS 14 // number of pieces of 1024 vectors that fit into an SM
-#define KBKI_CE_AHEAD 8  // largest number of pieces in flight while a row is processed
-// A thread's part of a row, in CTA `rank` of the cluster: its first column, the number of vectors from there to
-// the end of the CTA's share, and the index of a single element, or -1.
+#define KBKI_CE_SLOTS 14 // number of pieces (1024 vectors each) that fit into the shared memory of an SM
+#define KBKI_CE_AHEAD 8  // largest number of pieces that are in flight while a row is processed
+// The part of a row that a thread of CTA `rank` of the cluster processes. c: column of the thread's first vector.
+// left: number of vectors from this vector to the end of the CTA's share of the row. one: index of a single
+// element that the thread processes, or -1 if there is none.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7601,18 +7637,20 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Like kbki_warp_all<kbki_pair>, but with one exponential only: the warp first finds the maximum, by an integer
-// reduction. Floats are mapped to integers of the same order.
+// Like kbki_warp_all<kbki_pair>, but computes only one exponential per lane, because the warp first finds the
+// maximum, by an integer reduction. For this reduction, each float is mapped to an integer, and the mapping keeps
+// the order of the floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Exchanges the (max, sum) pairs of a row in a cluster. Each warp sends its pair to position `slot` of a table
-    in every CTA (st.async). An mbarrier in each CTA tracks arrivals, or bytes from other CTAs, and is complete
-    when the table is full. A CTA thus waits for the pairs only. The release of a cluster barrier would also wait
-    for all stores to dx that are in flight. */
+/*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
+    `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
+    arrive from the CTAs of the cluster; if there is one CTA, it counts arrivals. The phase of the mbarrier is
+    complete when the table is full. With this mbarrier, a CTA waits only for the pairs. With a cluster barrier,
+    it would also wait for all of its stores to dx that are in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7639,19 +7677,21 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 }
 #endif
 
-/*  A cluster processes row numbers first, first + step, first + 2 step, and so on. CTA `rank` has `share` vectors
-    of each row: `pieces` pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence.
-    Piece q is stored in slot q mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async)
-    and is the only one to use it, so that no barrier is needed. When a row has arrived, its (max, sum) pair is
-    computed. When the pairs have been exchanged, the gradients are written, and each slot is filled with the
-    piece that is `ahead` pieces later. An SM thus alternates between reading a row and writing a row. Targets are
-    loaded two rows ahead and their logits one row ahead. */
+/*  A cluster processes the rows first, first + step, first + 2 step, and so on. CTA `rank` of the cluster
+    processes `share` vectors of each row, in `pieces` pieces; a piece has one 16-byte vector per thread. All
+    pieces that a CTA processes, row after row, form a sequence. Piece q of the sequence is stored in slot q mod
+    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other
+    thread uses this vector, so no barrier is needed. When a row has arrived in shared memory, its (max, sum) pair
+    is computed. When the CTAs of the cluster have exchanged their pairs, the gradients of the row are written.
+    Meanwhile, the slot of piece q is refilled with piece q + pieces + ahead. An SM therefore alternates between
+    reading a row and writing a row. The target of a row is loaded two rows ahead, and the logit of the target one
+    row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
                                      int64_t cols, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors have eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors hold eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
@@ -7662,15 +7702,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
              end = slot + (pieces + ahead) * Threads * 16;
     if (threadIdx.x < 2) kbki_bar_init(met + threadIdx.x, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    // all CTAs of the cluster must have started before one writes to another's shared memory
+    // all CTAs of the cluster must have started before one CTA writes to the shared memory of another CTA
     if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
-    // from: the next vector that this thread loads. origin: its first vector of row 0, valid if all rows have the
-    // same alignment.
+    // from: the next vector that this thread loads. origin: the first vector of row 0 that this thread loads;
+    // valid if all rows have the same alignment.
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // hides from the compiler how these values were computed, so that it keeps them in registers and not their
-    // sources
+    // The asm statement hides from the compiler how these values were computed. The compiler then keeps the
+    // values in registers, and not the values from which it could compute them again.
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
@@ -7695,7 +7735,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     int at = target(first), at_next = target(first + step);
     auto inside = [&](int at) { return at >= 0 && at < cols; };
     T logit = leads && inside(at) ? x[first * cols + at] : T(),
-      logit_next = T(); // converted to float only when it is used
+      logit_next = T(); // both logits are converted to float only when they are used
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7704,8 +7744,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups are in flight. Empty groups are added, so that the
-        // number to wait for is a constant.
+        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, so
+        // that the number of groups that may be in flight is a constant.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7725,7 +7765,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 #pragma unroll
                 for (int k = 0; k < Width; k++) top = fmaxf(top, f[u][k]);
             }
-            // rescales only if there is a new maximum, which is rare after the first vectors
+            // The sum is rescaled only if there is a new maximum, which is rare after the first vectors.
             if (top > p.m) base = kbki_base(top), p.s *= kbki_rebase(p.m, base), p.m = top;
 #pragma unroll
             for (int u = 0; u < U; u++)
