@@ -372,7 +372,7 @@ enum {
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
-// Rows of cuBLAS. The 8-bit product is in cuBLASLt; its variant is named cublas, too.
+// Rows of cuBLAS. The 8-bit product is a function of cuBLASLt, but its variant is also named cublas.
 #ifdef KBK_CUBLAS
 #define KBKI_CUBLAS(row) row
 #else
@@ -1088,7 +1088,7 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     most = fmax(most, (double)s->k * fmax(rows, cols));
     if (op->family == KBK_ATTN) most = fmax(most, rows * rows); // the scores
     most *= fmax((double)s->batch, 1) * fmax((double)s->heads, 1);
-    if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
+    if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "the layout is unknown";
     return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
 /*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
@@ -1181,7 +1181,8 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // If rounding carries out of the mantissa, this sum has the next exponent, also for subnormal numbers.
+    // If rounding carries out of the mantissa, the addition increases the exponent by one, also for subnormal
+    // numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1764,13 +1765,14 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  Reduction by the last CTA for partial results of 32 bits. After the last load, this function has less latency
-    than kbki_last_cta. Each CTA has a 64-bit slot in memory: the lower half holds the CTA's partial result, the
-    upper half holds a 1. While the other warps load data, the last thread of the CTA empties the slot and takes a
-    ticket, that is, increments a counter. The other warps' loads hide the latency of the ticket. When a CTA gets
-    the last ticket, all CTAs have emptied their slots, so no slot holds a partial result of an earlier launch.
-    The last CTA waits until all slots are filled, and adds the partial results; a given thread adds the same
-    slots in every launch. Returns the ticket to the CTA's last thread, and 0 to all other threads. */
+/*  kbki_slot_number and kbki_by_slots are a reduction by the last CTA for partial results of 32 bits. After the
+    last load, they take less time than kbki_last_cta. Each CTA has a 64-bit slot in memory: the lower half holds
+    the CTA's partial result, the upper half holds a 1. While the other warps load data, the last thread of the
+    CTA empties the slot and takes a ticket, that is, increments a counter. The other warps' loads hide the
+    latency of the ticket. When a CTA gets the last ticket, all CTAs have emptied their slots, so no slot holds a
+    partial result of an earlier launch. The last CTA waits until all slots are filled, and adds the partial
+    results; a given thread adds the same slots in every launch. kbki_slot_number returns the ticket to the CTA's
+    last thread, and 0 to all other threads. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
@@ -2039,8 +2041,8 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether there are too few rows to fill the device. A launcher then uses one thread per vector, or the
-// configuration for rows of four times the length.
+// Returns whether there are too few rows to fill the device. If there are too few rows, a launcher uses one
+// thread per vector, or the configuration for rows of four times the length.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
@@ -2063,9 +2065,9 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  If a GPU lacks the instruction of a function, the function calls __trap(). The trap is never reached, because
-    launchers first call kbki_needs. The "memory" clobber keeps the compiler from moving loads and stores across
-    an asm statement; volatile keeps asm statements in order. */
+/*  If a GPU lacks the instruction that a function executes, the function calls __trap(). The trap is never
+    reached, because launchers first call kbki_needs. The "memory" clobber keeps the compiler from moving loads
+    and stores across an asm statement; volatile keeps asm statements in order. */
 // --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 // Loads a 16-byte vector from a 32-bit shared address. If the parameter were a pointer, the compiler would
@@ -2881,8 +2883,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// If a tensor is too small to fill every SM with threads, each thread processes one vector instead of u vectors.
-// Tensors with different alignments modulo 16 bytes are processed element by element.
+// If a tensor is too small to fill every SM with threads, each thread processes one vector, whatever the
+// parameter u is. Tensors with different alignments modulo 16 bytes are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2942,7 +2944,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     if (!io.vector) return kbki_map_packs<T, Op>(a, st);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
-    if (shared == 0) return "a CTA cannot have that much shared memory here";
+    if (shared == 0) return "this device has too little shared memory per CTA";
     int64_t tiles = kbki_ceil(io.n, KBKI_WIDTH(T) * KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
     const unsigned ctas = (unsigned)(tiles < full ? tiles : full);
     kbki_map_bulk_k<T, Op><<<ctas, Op::raw ? 32 : 256, shared, st>>>(io.a, io.b, io.y, io.n);
@@ -3751,8 +3753,8 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-// Backward operations limit |x| to this value, which avoids inf * 0. For larger |x|, densities are 0 and logistic
-// functions are 0 or 1.
+// Backward operations limit |x| to this value, which avoids inf * 0. For larger |x|, the densities in the
+// formulas are 0 and the logistic functions are 0 or 1.
 #define KBKI_FAR 128.0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
@@ -4007,11 +4009,11 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
              distributed shared memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  Column sums by many CTAs. Each CTA stores one partial sum for each of `width` columns, and increments a
-    counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer than the rest
-    of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore hierarchical. CTAs
-    form groups of 16, and the last CTA of each group adds the partial sums of its group. The CTA that finishes
-    its group last adds the sums of all groups. */
+/*  Many CTAs together compute column sums. Each CTA stores one partial sum for each of `width` columns, and
+    increments a counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer
+    than the rest of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore
+    hierarchical. CTAs form groups of 16, and the last CTA of each group adds the partial sums of its group. The
+    CTA that finishes its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
 // Returns at most 320 CTAs: they form 20 groups of 16, which need 21 counters.
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
@@ -4041,8 +4043,8 @@ __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
-// loses three digits. Squares of 16-bit numbers have last bits of zero; with blocks of 256 such squares, the
-// relative error of the sum is -5e-7, with blocks of 128 it is -1e-7.
+// loses three digits. With blocks of 128, the sum of squares of 16-bit numbers has a relative error of -1e-7;
+// with blocks of 256, it is -5e-7, because the last bits of such squares are zero.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4173,15 +4175,15 @@ KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs. If in_turn is false, there is one cluster per row. If it
-    is true, the kernel is persistent, with at most as many clusters as can be resident at the same time. */
+/*  Launches kernel(args...) as clusters of `size` CTAs. If in_turn is false, there is one cluster per row. If
+    in_turn is true, the kernel is persistent, with at most as many clusters as can be resident at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
     const size_t bytes = shared;
     const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &shared);
-    if (why || (bytes && !shared)) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || (bytes && !shared)) return why ? why : "this device has too little shared memory per CTA";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
@@ -4189,7 +4191,7 @@ KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int thread
     cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = shared;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &n);
-    if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
+    if (e == cudaSuccess && n < 1) return "the device cannot run a cluster of this size";
     if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
     cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
     if (e == cudaSuccess) e = cudaLaunchKernelExC(&cfg, kernel, args);
@@ -4380,7 +4382,7 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row makes three passes over the row. Its loads are not coalesced.
+// One thread per row makes three passes over the row; loads are not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4720,7 +4722,7 @@ KBKI_REF(softmax_bwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row makes two passes over the row. Its loads are not coalesced.
+// One thread per row makes two passes over the row; loads are not coalesced.
 template <class T>
 __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
     const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -5108,7 +5110,7 @@ __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
 
 /*  Combines the moments of the warps that process a row to the moments of the row (Chan, Golub & LeVeque 1979).
     In lane i of a warp, v holds the moments of warp i: number of elements, mean, sum of deviations from this
-    mean, sum of squared deviations. If there is no warp i, v is zero. */
+    mean, sum of squared deviations. If the CTA has no warp i, v is zero in lane i. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
     if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
     const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
@@ -5607,8 +5609,8 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// Computes dx of one row, and in *size the size of those terms of dx that cancel. For RMS normalisation, mean and
-// centre are 0.
+// Computes dx of one row. Stores in *size how large those terms of dx are that may cancel each other. For RMS
+// normalisation, mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -6539,7 +6541,7 @@ KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
-// One thread per row. Its loads are not coalesced.
+// One thread per row; loads are not coalesced.
 template <class T>
 __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -6569,7 +6571,7 @@ __global__ void __launch_bounds__(128) kbki_wsum_rows_k(const float* product, T*
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// One warp per row. Its loads are coalesced.
+// One warp per row; loads are coalesced.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_weighted_sum_fwd_warp_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
@@ -7488,9 +7490,10 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  If Threads is 16 or 32, so many threads process a row. If Threads is 256, a row is divided into `pieces`
-    pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is computed from
-    pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, it is computed from lse and g. */
+/*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
+    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is
+    computed from pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, it is computed from lse and
+    g. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
