@@ -66,7 +66,7 @@
            #include "kbench_kernels.cuh"
            why = kbk_tune(kbk_find("matmul", "fwd", "select"), KBK_BF16, &a, kbk_clock_kbench, "tuned.txt");
 
-   ADDING AN OPERATION needs edits in three places; a missing edit is a compile error (>>rope is an example)
+   ADDING AN OPERATION needs edits in three places; a missing edit is a compile error (example: section >>rope)
        1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
        2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
        3. a row for each variant in KBK_TABLE_<group>
@@ -129,7 +129,7 @@
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
-   READING ORDER, operations and the subjects that they teach
+   READING ORDER of the operations, with the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
         2 strided gather chase: sectors, random reads, latency
         3 relu gelu_tanh dropout: special functions limit 16-bit types, memory limits f32; random numbers
@@ -261,7 +261,8 @@
     f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x)                      \
     KBK_at_most_24_names_not_##rest
 #define KBK_at_most_24_names_not_kbki_end
-// Undeclared identifiers make an unknown name of a list a compile error that shows the name.
+// Each name in a list such as KBK_ONLY becomes part of an identifier. If the name is unknown, the identifier is
+// undeclared, and the compile error shows the name.
 #define KBKI_GROUP_ID(group, x) KBK_ONLY_has_no_##group,
 enum { KBKI_GROUPS(KBKI_GROUP_ID, ) KBK_ONLY_has_no_kbki_end };
 enum { KBK_TYPES_has_no_f32, KBK_TYPES_has_no_f16, KBK_TYPES_has_no_bf16, KBK_TYPES_has_no_kbki_end };
@@ -803,7 +804,7 @@ enum {
 #include <dlfcn.h>
 #endif
 
-#define KBK_EPS 1e-5       // epsilon of the normalisations
+#define KBK_EPS 1e-5       // epsilon of layer and RMS normalisation
 #define KBK_IGNORE (-100)  // target value that makes the loss ignore a row
 #define KBK_TICKETS 256    // size of the counters at the start of a workspace, in bytes
 #define KBK_MAX_TENSORS 12 // largest number of tensors of an operation
@@ -1121,9 +1122,9 @@ typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-// Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
-// generator. Random word i of a stream depends only on the stream and on i, not on the grid, the variant or the
-// order of calls.
+// Philox4x32 with 10 rounds is a counter-based generator (Salmon, Moraes, Dror & Shaw 2011, "Parallel Random
+// Numbers: As Easy as 1, 2, 3"). Random word i of a stream depends only on the stream and on i, not on the grid,
+// the variant or the order of calls.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
         // One 64-bit multiplication gives both the upper and the lower 32 bits of a product. On a GPU,
@@ -1199,9 +1200,10 @@ KBK_FN double kbki_widen_bits(int dtype, uint32_t b) {
 
 KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtype, kbk_round(dtype, x)); }
 
-/*  e4m3 (Open Compute Project 2023, "OCP 8-bit Floating Point Specification"): sign, four exponent bits with bias
-    7, three mantissa bits. The largest number is 448. There is no infinity; 0x7F is NaN, and the other numbers of
-    the largest exponent are normal. Subnormals are multiples of 2^-9. */
+/*  An e4m3 number (Open Compute Project 2023, "OCP 8-bit Floating Point Specification") has a sign bit, four
+    exponent bits with bias 7, and three mantissa bits. The largest e4m3 number is 448. There is no infinity. 0x7F
+    is NaN; the other bit patterns with the largest exponent are normal numbers. Subnormal e4m3 numbers are
+    multiples of 2^-9. */
 typedef struct kbk_e4m3 {
     uint8_t bits;
 } kbk_e4m3;
@@ -1459,7 +1461,7 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    // a 32-bit word of elements -inf; 16-bit types have two per word
+    // -inf in every element of a 32-bit word; 16-bit types have two elements per word
     static constexpr uint32_t minus_inf = 0xFF800000u;
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
@@ -1662,8 +1664,8 @@ __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 53687
     The base b is rounded once, when it is computed: if each FMA rounded it, exponentials and their sum could have
     different bases. Masks use numbers m such as -1e30 and -FLT_MAX, for which m log2(e) is coarse (kbki_coarse).
     Near such an m, neighbouring f32 numbers differ by at least 32, so only numbers equal to m contribute to the
-    sum. With k = 1 and b = m, their exponentials are exact. A maximum of -inf is replaced by -FLT_MAX, because
-    (-inf) - (-inf) is NaN. */
+    sum. With k = 1 and b = m, the exponentials of these numbers are exact. A maximum of -inf is replaced by
+    -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1913,17 +1915,17 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     });
 }
 // kbki_needs returns NULL if code for a compute capability (90 for 9.0) can run, otherwise a text that says why
-// not. Code cannot run if the device is older. It also cannot run if the program was compiled for an older
-// compute capability, because the kernels are then empty. Without -arch, nvcc compiles for the oldest compute
-// capability that it supports.
+// not. Code cannot run if the device has a lower compute capability. Code also cannot run if the program was
+// compiled for a lower compute capability, because the kernels are then empty. Without -arch, nvcc compiles for
+// the oldest compute capability that it supports.
 template <class> __global__ void kbki_built_k() {}
-#define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
+#define KBKI_TEXT_CAPABILITY "this variant needs a higher compute capability"
 KBK_FN const char* kbki_needs(int capability) {
     int compiled = 0;
     if (kbki_capability() < capability) return KBKI_TEXT_CAPABILITY;
     cudaError_t e = kbki_compiled((const void*)kbki_built_k<void>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
-    return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
+    return compiled < capability ? "this variant was compiled for a lower compute capability: nvcc -arch=native"
                                  : NULL;
 }
 // Returns NULL if kbki_mma_fixed can run with element type T, otherwise a text that says why not. Tensor cores
@@ -1950,8 +1952,8 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if a CTA cannot have so much shared
-// memory. This function and the functions below take the address of a kernel, so that they are compiled only
+// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if the device has less shared memory
+// per CTA. This function and the functions below take the address of a kernel, so that they are compiled only
 // once, not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
     static int busy; // a lock, because a smaller limit must not replace a larger limit
@@ -1980,12 +1982,12 @@ template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
     another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
-    kernel may start when every CTA of the first kernel has called kbki_follow_me or has ended. They start as soon
-    as an SM has free resources. The second kernel must call kbki_follow_wait before it reads results of the first
-    kernel. kbki_follow_wait waits until all earlier kernels have ended and their writes are visible. Below
-    compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the second kernel is launched
-    without PDL. A launcher never launches its first kernel by PDL: this kernel would overlap with earlier work of
-    the program, and its time could not be measured. */
+    kernel may start when every CTA of the first kernel has called kbki_follow_me or has ended. CTAs of the second
+    kernel then start as soon as an SM has free resources. The second kernel must call kbki_follow_wait before it
+    reads results of the first kernel. kbki_follow_wait waits until all earlier kernels have ended and their
+    writes are visible. Below compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the
+    second kernel is launched without PDL. A launcher never launches its first kernel by PDL: this kernel would
+    overlap with earlier work of the program, and its time could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -2275,8 +2277,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // After the time limit, a store to address 0 stops the kernel. If a trap stopped it, ptxas would not keep
-    // wgmma products in flight.
+    // After the time limit, a store to address 0 stops the kernel. If a trap instruction stopped the kernel,
+    // ptxas would not keep wgmma products in flight.
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2346,8 +2348,8 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-// Waits until all threads of the cluster have called this function. Their earlier writes to shared memory are
-// then visible to all of them.
+// Waits until all threads of the cluster have called this function. Writes to shared memory that precede the call
+// are then visible to all threads of the cluster.
 __device__ __forceinline__ void kbki_cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
@@ -2569,11 +2571,11 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
     address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
     Along is true (K-major operand), a row has 64 values of k. The first stride is not used; the second stride
-    leads to the next eight rows. A step of 16 values of k is then a step of 32 bytes. If Along is false, a panel
-    has 64 elements for each of High values of k. The first stride leads to the next panel, the second stride to
-    the next eight values of k. A step of 16 values of k is then a step of 2048 bytes. For both values of Along, a
-    step of 64 elements is a step of 8192 bytes if High is 64. Eight: distance in bytes between groups of eight
-    rows; above 1024 if other data is between the groups. */
+    leads to the next eight rows. If Along is true, a step of 16 values of k is a step of 32 bytes. If Along is
+    false, a panel has 64 elements for each of High values of k. The first stride leads to the next panel, the
+    second stride to the next eight values of k. If Along is false, a step of 16 values of k is a step of 2048
+    bytes. For both values of Along, a step of 64 elements is a step of 8192 bytes if High is 64. Eight: distance
+    in bytes between groups of eight rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
@@ -2790,7 +2792,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
 
-/*  Pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
+/*  A pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
     into a pipeline stage in shared memory, is replaced there by its result, and is stored from there. A stage is
     free when the bulk store of its tile has read the shared memory. The CTA waits for this event one tile later,
     so that no thread waits for a store that has just started. If Op is raw, one thread of the CTA does all the
@@ -2917,7 +2919,7 @@ struct kbki_invert {
 };
 // kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32, its
 // divisions have an error of up to 2 ulp: for 1 M elements in L2, a kernel with correctly rounded divisions takes
-// 6 to 15 % longer. For 16-bit types, the type is Op itself.
+// 6 to 15 % longer. For 16-bit types, kbki_map_whole<T, Op>::type is Op itself.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
@@ -3031,7 +3033,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  n*s
     check  bit-exact
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
-    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset can set bytes only
+    99 cudart  the driver's memset of 32-bit or 16-bit words; the runtime's memset sets only bytes
     bound by   memory; nothing is read, so it is faster than a copy
     predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
@@ -3300,8 +3302,8 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-// Each thread makes U reads. Their results are stored one CTA width apart, so that the stores of a warp are
-// coalesced.
+// Each thread makes U reads. The results of a thread's reads are stored one CTA width apart, so that the stores
+// of a warp are coalesced.
 template <class T, int U>
 __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
@@ -4394,7 +4396,7 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
-// One CTA per row, three coalesced passes; two tree reductions in shared memory.
+// One CTA per row makes three coalesced passes over the row, and two tree reductions in shared memory.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -4702,7 +4704,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has random numbers from 0 to 2 / cols. Their mean is 1 / cols, like the mean of probabilities.
+// The input y has random numbers from 0 to 2 / cols. The mean of these numbers is 1 / cols, like the mean of
+// probabilities.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -5042,7 +5045,7 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean,
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
 // Returns 1 / (number of elements of a row). Without the asm statement, the compiler would move this division
-// behind the reductions. With it, the division runs while loads are in flight.
+// behind the reductions. With the asm statement, the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -5620,8 +5623,8 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    // wide is the root mean square of xhat: 1 if rstd was computed from x; otherwise it scales the error of the
-    // mean
+    // `wide` becomes the root mean square of xhat: 1 if rstd was computed from x; otherwise it scales the error
+    // of the mean
     wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
@@ -5758,9 +5761,9 @@ __global__ void __launch_bounds__(512)
 
 /*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
     all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
-    vectors of dy and x. These vectors then stay in shared memory (Held = false) and are loaded again when dx is
-    computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that xhat and g are
-    computed only once. */
+    vectors of dy and x. The vectors of dy and x then stay in shared memory (Held = false) and are loaded again
+    when dx is computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that
+    xhat and g are computed only once. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
@@ -5840,8 +5843,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns to shared memory. The sums for dw come first, and those for db
-    // `fours` float4 later.
+    // Stores the sums of this thread's columns to shared memory. There, the sums for dw come first; the sums for
+    // db begin `fours` float4 elements later.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -6993,7 +6996,7 @@ template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, i
     if (r < rows) y[c * rows + r] = x[i];
 }
 
-// A CTA has 32 x 8 threads; each transposes four elements of a 32 x 32 tile.
+// A CTA has 32 x 8 threads; each thread transposes four elements of a 32 x 32 tile.
 template <class T, int Pad>
 __global__ void __launch_bounds__(256)
     kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -7102,8 +7105,8 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     loss and lse have R elements of type f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6). The loss is computed as (max - x_t) + log(sum), so that it keeps
-           its digits if the target is the maximum
+    check  1e-6 + 8 ulp (relative 1e-6)
+           the loss is computed as (max - x_t) + log(sum), so that it keeps its digits if the target is the maximum
     targets   if t is KBK_IGNORE (-100), the loss is 0; the caller excludes the row from its mean. For any other t
               outside [0, V), the loss is NaN, and x is not read at t
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
@@ -7272,8 +7275,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // A row of one warp has no other barrier. Every lane must have read x before another lane overwrites x,
-    // because dx may be the same array.
+    // If one warp processes a row, the row has no other barrier. Every lane must have read x before another lane
+    // overwrites x, because dx may be the same array.
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7492,8 +7495,8 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 
 /*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
     into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is
-    computed from pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, it is computed from lse and
-    g. */
+    computed from pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, the gradient is computed
+    from lse and g. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
