@@ -855,7 +855,7 @@ typedef struct kbk_args {
     void* out[KBK_OUTS];
     void* workspace; // scratch memory, aligned to 256 bytes; see "SCRATCH MEMORY" above
     size_t workspace_bytes;
-    float scalar; // cross_entropy fwdbwd: dx is multiplied by this number; 0 means 1
+    float scalar; // factor by which cross_entropy fwdbwd multiplies dx; 0 means 1
 } kbk_args;
 
 // Returns NULL on success, otherwise a text that says why nothing was launched.
@@ -898,8 +898,8 @@ typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
-// Bits of kbk_variant.origin. They tell whether a variant is a kernel of this library or of a vendor, and what a
-// program must know before it launches or times the variant.
+// Bits of kbk_variant.origin. The bits tell whether a variant is a kernel of this library or of a vendor, and
+// what a program must know before it launches or times the variant.
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
@@ -961,10 +961,10 @@ typedef struct kbk_op {
     // Returns the number of units: independent parts of the result, such as rows or elements. If there are 0 units,
     // only tensors without units, such as column sums, are written.
     int64_t (*units)(const kbk_shape* s);
-    // The oracle. It writes unit u of output k, for u0 <= u < u1, at out[k] + (u - u0) * per_unit. It writes
-    // tensors without units at out[k], and magnitudes at out[KBK_OUTS + k]. If a pointer of `out` is NULL, the
-    // oracle skips this output. The inputs `in` are complete tensors, not only units u0 to u1 - 1. elem: bytes
-    // per element of the variant that is checked; magnitudes depend on this number.
+    // The oracle writes unit u of output k, for u0 <= u < u1, at out[k] + (u - u0) * per_unit. The oracle writes
+    // tensors without units at out[k], and magnitudes at out[KBK_OUTS + k]. If out[k] is NULL, the oracle skips
+    // output k. The inputs `in` are complete tensors, not only units u0 to u1 - 1. elem: bytes per element of the
+    // variant that is checked; magnitudes depend on elem.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
@@ -1362,8 +1362,8 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    // sums of squares of: the errors; the oracle's values; the errors that arise when these values are rounded to
-    // the element type
+    // diff2, ref2, rounding2: sums of the squares of the errors, of the oracle's values, and of the errors of
+    // rounding the oracle's values
     double diff2, ref2, rounding2, compared, worst;
     int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
@@ -1529,8 +1529,9 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-        // Makes the compiler convert the vector to floats again when the vector is used after this call. Without
-        // this call, the compiler would keep the floats in registers from one pass over the data to the next.
+        // forget() makes the compiler convert the vector to floats again when the vector is used later. Without a
+        // call of forget(), the compiler would keep the floats in registers from one pass over the data to the
+        // next.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1664,7 +1665,7 @@ __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 53687
     The base b is rounded once, when it is computed: if each FMA rounded it, exponentials and their sum could have
     different bases. Masks use numbers m such as -1e30 and -FLT_MAX, for which m log2(e) is coarse (kbki_coarse).
     Near such an m, neighbouring f32 numbers differ by at least 32, so only numbers equal to m contribute to the
-    sum. With k = 1 and b = m, the exponentials of these numbers are exact. A maximum of -inf is replaced by
+    sum. With k = 1 and b = m, the exponential of a number equal to m is exact. A maximum of -inf is replaced by
     -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
@@ -1681,8 +1682,8 @@ __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
 // Returns the factor that converts a sum relative to the maximum m to a sum relative to the base `to`, whose
-// maximum is at least m. If only one of the two bases is coarse (kbki_coarse), their maxima differ by at least
-// 32, and the factor is 0.
+// maximum is at least m. If only one of the bases of m and `to` is coarse (kbki_coarse), the two maxima differ by
+// at least 32, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1749,10 +1750,10 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 
 /*  Reduction by the last CTA (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each
     CTA stores its partial result and then increments a counter. The CTA that increments the counter last adds all
-    partial results in index order, so the sum does not depend on the order in which CTAs end. The counter is
-    valid with 0 or with all bits set: each CTA adds 2, so the lowest bit tells which of these values the counter
-    had at first. The last CTA resets the counter to 0. All threads of a CTA must call kbki_last_cta after the CTA
-    has written its partial result. kbki_last_cta returns true in the last CTA. */
+    partial results in index order, so the sum does not depend on the order in which CTAs end. The counter may
+    initially be 0 or have all bits set: each CTA adds 2, so the lowest bit of the counter tells which of the two
+    initial values it had. The last CTA resets the counter to 0. All threads of a CTA must call kbki_last_cta
+    after the CTA has written its partial result. kbki_last_cta returns true in the last CTA. */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1768,20 +1769,20 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
 }
 
 /*  kbki_slot_number and kbki_by_slots are a reduction by the last CTA for partial results of 32 bits. After the
-    last load, they take less time than kbki_last_cta. Each CTA has a 64-bit slot in memory: the lower half holds
-    the CTA's partial result, the upper half holds a 1. While the other warps load data, the last thread of the
-    CTA empties the slot and takes a ticket, that is, increments a counter. The other warps' loads hide the
-    latency of the ticket. When a CTA gets the last ticket, all CTAs have emptied their slots, so no slot holds a
-    partial result of an earlier launch. The last CTA waits until all slots are filled, and adds the partial
-    results; a given thread adds the same slots in every launch. kbki_slot_number returns the ticket to the CTA's
-    last thread, and 0 to all other threads. */
+    last load, these two functions take less time than kbki_last_cta. Each CTA has a 64-bit slot in memory: the
+    lower half holds the CTA's partial result, the upper half holds a 1. While the other warps load data, the last
+    thread of the CTA empties the slot and takes a ticket, that is, increments a counter. The other warps' loads
+    hide the latency of the ticket. When a CTA gets the last ticket, all CTAs have emptied their slots, so no slot
+    holds a partial result of an earlier launch. The last CTA waits until all slots are filled, and adds the
+    partial results; a given thread adds the same slots in every launch. kbki_slot_number returns the ticket to
+    the CTA's last thread, and 0 to all other threads. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads of a CTA call this function with their value and the ticket (kbki_slot_number). In the last CTA,
+// All threads of a CTA call kbki_by_slots with their value and the ticket from kbki_slot_number. In the last CTA,
 // each thread calls take(part) for its share of the CTAs' partial results, and the function returns true. Reduce
 // is a reduction of float or uint32_t numbers.
 template <class Reduce, int Threads, class Take>
@@ -1976,8 +1977,8 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// If a function's parameter has type kbki_same<T>::type, its argument is converted to T, the type of a kernel's
-// parameter.
+// If a function has a parameter of type kbki_same<T>::type, the argument is converted to T, the type of a
+// kernel's parameter.
 template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
@@ -1987,7 +1988,7 @@ template <class T> struct kbki_same { typedef T type; };
     reads results of the first kernel. kbki_follow_wait waits until all earlier kernels have ended and their
     writes are visible. Below compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the
     second kernel is launched without PDL. A launcher never launches its first kernel by PDL: this kernel would
-    overlap with earlier work of the program, and its time could not be measured. */
+    overlap with earlier work of the program, and the time of this kernel could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -2159,8 +2160,8 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 /*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move a call of kbki_mma_free, for
     example among the exponentials of attention. A call of kbki_mma_fixed stays in order with the loads of its
     operands. Each kernel uses the function with which the kernel is faster. kbki_mma_fixed also supports f16 on
-    compute capability 7.5 (see kbki_needs_mma): there it executes two instructions, each with half of the columns
-    of matrix a. */
+    compute capability 7.5 (see kbki_needs_mma): on 7.5, it executes two instructions, each with half of the
+    columns of matrix a. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2337,7 +2338,7 @@ __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) 
 }
 #endif
 // When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
-// These two calls do not order memory accesses, so loads stay in flight.
+// kbki_cluster_begin and kbki_cluster_begun do not order memory accesses, so loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2360,8 +2361,8 @@ __device__ __forceinline__ void kbki_cluster_barrier() {
     (128 opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside the tensor are
     read as 0, count as arriving bytes, and are never written. In this library, boxes are 128 bytes wide and are
     stored row by row in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l %
-    8 of the row. The swizzle pattern repeats every eight rows (1024 bytes). wgmma reads rows that are swizzled in
-    this way without bank conflicts. */
+    8 of the row. The swizzle pattern repeats every eight rows (1024 bytes). wgmma reads rows with the 128-byte
+    swizzle without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
@@ -2590,11 +2591,11 @@ template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width). If keep != 0, the product is added to d instead. TransA,
-    TransB: 1 if this operand is not K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4
-    + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. If operand a is in registers, each register of
-    a thread holds two elements. The four registers belong to the four quarters of the warp's 16 x 16 elements, as
-    in mma.sync. If pairs of elements of d are converted to 16 bits, they have the layout of an operand a in
-    registers. */
+    TransB: 1 if operand a or operand b, respectively, is not K-major. Layout of d (PTX ISA, wgmma): lane l of
+    warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. If operand a is in
+    registers, each register of a thread holds two elements. The four registers belong to the four quarters of the
+    warp's 16 x 16 elements, as in mma.sync. If pairs of elements of d are converted to 16 bits, they have the
+    layout of an operand a in registers. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2794,9 +2795,9 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 
 /*  A pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
     into a pipeline stage in shared memory, is replaced there by its result, and is stored from there. A stage is
-    free when the bulk store of its tile has read the shared memory. The CTA waits for this event one tile later,
-    so that no thread waits for a store that has just started. If Op is raw, one thread of the CTA does all the
-    work. */
+    free when the bulk store of its tile has read the shared memory. The CTA waits for the bulk store of a tile
+    one tile later, so that no thread waits for a store that has just started. If Op is raw, one thread of the CTA
+    does all the work. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -2917,9 +2918,9 @@ struct kbki_divide {
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32, its
-// divisions have an error of up to 2 ulp: for 1 M elements in L2, a kernel with correctly rounded divisions takes
-// 6 to 15 % longer. For 16-bit types, kbki_map_whole<T, Op>::type is Op itself.
+// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32, the
+// divisions of this type have an error of up to 2 ulp: for 1 M elements in L2, a kernel with correctly rounded
+// divisions takes 6 to 15 % longer. For 16-bit types, kbki_map_whole<T, Op>::type is Op itself.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
@@ -3241,8 +3242,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
     walk holds two int32: the number of hops and the last index. Indices are not checked. The clock cycles that all
-    hops took are stored as one int64 at workspace + KBK_TICKETS. Divided by the number of hops, they give the
-    latency per hop without the launch; a hop includes one address calculation.
+    hops took are stored as one int64 at workspace + KBK_TICKETS. The clock cycles divided by the number of hops are
+    the latency per hop, without the launch; a hop includes one address calculation.
     flops  0
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
@@ -3663,7 +3664,8 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// Returns |x|, limited to 16. A NaN in x is lost here, but callers also use kbki_bell(x), which keeps the NaN.
+// Returns |x|, limited to 16. If x is NaN, the result is not NaN, but callers also use kbki_bell(x), which is
+// then NaN.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3755,8 +3757,8 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-// Backward operations limit |x| to this value, which avoids inf * 0. For larger |x|, the densities in the
-// formulas are 0 and the logistic functions are 0 or 1.
+// Backward operations limit |x| to KBKI_FAR, which avoids inf * 0. For larger |x|, the densities in the formulas
+// are 0 and the logistic functions are 0 or 1.
 #define KBKI_FAR 128.0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
@@ -3793,7 +3795,7 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        // this limit of |x| is wider than KBKI_FAR, because exp in double has a wider range than in f32
+        // the limit 1e3 of |x| is wider than KBKI_FAR, because exp in double has a wider range than in f32
         x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x;
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
@@ -3801,7 +3803,7 @@ KBKI_REF(silu_bwd) {
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    // a NaN in x is lost here, but callers also use exp(x), which keeps the NaN
+    // if x is NaN, the result of kbki_near is not NaN, but callers also use exp(x), which is then NaN
     return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
 // Returns s + s (1 - s) w, where s is the logistic function of v.
@@ -4028,13 +4030,12 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  Copies one 16-byte vector to shared memory by cp.async. Kernels use this function to prefetch the next rows
-    while they process a row. Each thread later reads only the vectors that it has copied, so no barrier is
-    needed. Copies in flight take no registers. */
+/*  Copies one 16-byte vector to shared memory by cp.async. Kernels use kbki_ahead to prefetch the next rows while
+    they process a row. Each thread later reads only the vectors that it has copied, so no barrier is needed.
+    Copies in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // The pointer is converted to a global address because the loops that call this function were timed in this
-    // form.
+    // `from` is converted to a global address, because the loops that call kbki_ahead were timed in this form.
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
@@ -4045,8 +4046,8 @@ __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
-// loses three digits. With blocks of 128, the sum of squares of 16-bit numbers has a relative error of -1e-7;
-// with blocks of 256, it is -5e-7, because the last bits of such squares are zero.
+// loses three digits. With blocks of 128, the sum of many squares of 16-bit numbers has a relative error of
+// -1e-7. With blocks of 256, the relative error is -5e-7, because the last bits of such squares are zero.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4058,8 +4059,8 @@ struct kbki_long_sum {
 };
 
 /*  kbki_group_all is kbki_all for groups of threads within a CTA; each group has a named barrier. The numbers of
-    these barriers are compile-time constants. If they were variables, each CTA would reserve all 16 barriers, and
-    the barriers of an SM would suffice for only a few CTAs. */
+    the named barriers are compile-time constants. If barrier numbers were variables, each CTA would reserve all
+    16 barriers, and the barriers of an SM would suffice for only a few CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4704,7 +4705,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has random numbers from 0 to 2 / cols. The mean of these numbers is 1 / cols, like the mean of
+// The input y has random numbers from 0 to 2 / cols. The mean of such numbers is 1 / cols, like the mean of
 // probabilities.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
@@ -5044,7 +5045,7 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean,
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// Returns 1 / (number of elements of a row). Without the asm statement, the compiler would move this division
+// Returns 1 / (number of elements of a row). Without the asm statement, the compiler would move the division
 // behind the reductions. With the asm statement, the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
@@ -5623,8 +5624,8 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    // `wide` becomes the root mean square of xhat: 1 if rstd was computed from x; otherwise it scales the error
-    // of the mean
+    // `wide` becomes the root mean square of xhat: 1 if rstd was computed from x; otherwise `wide` scales the
+    // error of the mean
     wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
@@ -5761,9 +5762,9 @@ __global__ void __launch_bounds__(512)
 
 /*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
     all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
-    vectors of dy and x. The vectors of dy and x then stay in shared memory (Held = false) and are loaded again
-    when dx is computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that
-    xhat and g are computed only once. */
+    vectors of dy and x. If Held is false, the vectors of dy and x stay in shared memory and are loaded again when
+    dx is computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that xhat and
+    g are computed only once. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
@@ -5843,8 +5844,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns to shared memory. There, the sums for dw come first; the sums for
-    // db begin `fours` float4 elements later.
+    // Stores the sums of this thread's columns to shared memory. In shared memory, the sums for dw come first;
+    // the sums for db begin `fours` float4 elements later.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -5874,9 +5875,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
 };
 /*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer column sums must be added at the end.
     `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The column sums
-    of these 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
-    several rows at the same time continues as long as the first of them exists. Rows that do not exist are
-    replaced by zeros. */
+    of the 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
+    several rows at the same time continues as long as the first of its rows exists. Rows that do not exist are
+    replaced by rows of zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5937,8 +5938,8 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // This barrier only prevents a false report of the tool racecheck, which confuses barrier 0 with a named
-    // barrier if the named barrier fills while other warps wait at barrier 0.
+    // The kernel does not need this barrier. It prevents a false report of the tool racecheck, which confuses
+    // barrier 0 with a named barrier if the named barrier fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
@@ -6589,9 +6590,9 @@ __global__ void __launch_bounds__(128)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each of these rows
+/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each of its rows
     before it uses the first vector, so that Rows * U loads are in flight. Each vector of w comes from the L1
-    cache and is loaded only once for these rows. */
+    cache and is loaded only once for the `Rows` rows of a group. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
@@ -7201,8 +7202,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for all other logits.
-// Here, p = norm * exp(x - m) is the probability of a logit, and m is the maximum or the lse of the row.
+// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for all other logits. The
+// probability of a logit x is p = norm * exp(x - m), where m is the maximum or the lse of the row.
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -7221,7 +7222,7 @@ template <class T> struct kbki_ce_row {
         // if lse is infinite or NaN, the gradient must be computed from lse itself
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
-    // Converts Width logits to gradients. target: index of the target relative to the first of these logits.
+    // Converts Width logits to gradients. target: index of the target relative to the first of the Width logits.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -7240,7 +7241,7 @@ template <class T> struct kbki_ce_row {
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Converts Width logits to gradients. c: column of the first of these logits.
+    // Converts Width logits to gradients. c: column of the first of the Width logits.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7388,7 +7389,7 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
 }
 // Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
 // Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
-// than 512 vectors are left to another kernel, because they fill CTAs that process 512 vectors each.
+// than 512 vectors are left to another kernel, because such rows fill CTAs that process 512 vectors each.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7627,8 +7628,8 @@ KBKI_REF(cross_entropy_fwdbwd) {
 #define KBKI_CE_SLOTS 14 // number of pieces (1024 vectors each) that fit into the shared memory of an SM
 #define KBKI_CE_AHEAD 8  // largest number of pieces that are in flight while a row is processed
 // The part of a row that a thread of CTA `rank` of the cluster processes. c: column of the thread's first vector.
-// left: number of vectors from this vector to the end of the CTA's share of the row. one: index of a single
-// element that the thread processes, or -1 if there is none.
+// left: number of vectors from the thread's first vector to the end of the CTA's share of the row. one: index of
+// a single element that the thread processes, or -1 if there is none.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7644,8 +7645,8 @@ struct kbki_ce_part {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Like kbki_warp_all<kbki_pair>, but computes only one exponential per lane, because the warp first finds the
-// maximum, by an integer reduction. For this reduction, each float is mapped to an integer, and the mapping keeps
-// the order of the floats.
+// maximum, by an integer reduction. For the integer reduction, each float is mapped to an integer; the mapping
+// keeps the order of the floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
@@ -7655,8 +7656,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
 /*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
     `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
     arrive from the CTAs of the cluster; if there is one CTA, it counts arrivals. The phase of the mbarrier is
-    complete when the table is full. With this mbarrier, a CTA waits only for the pairs. With a cluster barrier,
-    it would also wait for all of its stores to dx that are in flight. */
+    complete when the table is full. With this mbarrier, a CTA waits only for the pairs. With a cluster barrier, a
+    CTA would also wait for all of its stores to dx that are in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7687,11 +7688,11 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
     processes `share` vectors of each row, in `pieces` pieces; a piece has one 16-byte vector per thread. All
     pieces that a CTA processes, row after row, form a sequence. Piece q of the sequence is stored in slot q mod
     (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other
-    thread uses this vector, so no barrier is needed. When a row has arrived in shared memory, its (max, sum) pair
-    is computed. When the CTAs of the cluster have exchanged their pairs, the gradients of the row are written.
-    Meanwhile, the slot of piece q is refilled with piece q + pieces + ahead. An SM therefore alternates between
-    reading a row and writing a row. The target of a row is loaded two rows ahead, and the logit of the target one
-    row ahead. */
+    thread uses the vectors that a thread loads, so no barrier is needed. When a row has arrived in shared memory,
+    its (max, sum) pair is computed. When the CTAs of the cluster have exchanged their pairs, the gradients of the
+    row are written. Meanwhile, the slot of piece q is refilled with piece q + pieces + ahead. An SM therefore
+    alternates between reading a row and writing a row. The target of a row is loaded two rows ahead, and the
+    logit of the target one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
@@ -7715,8 +7716,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     // valid if all rows have the same alignment.
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // The asm statement hides from the compiler how these values were computed. The compiler then keeps the
-    // values in registers, and not the values from which it could compute them again.
+    // The asm statement hides from the compiler how its operands were computed. The compiler therefore keeps the
+    // operands in registers, and not the values from which it could compute the operands again.
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
