@@ -669,7 +669,7 @@ enum {
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
 #define KBK_OPS_rope(row)                                                                                        \
-    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x': halves exchanged, first negated",                    \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)",                    \
         "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
         KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
                    "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
@@ -1664,9 +1664,9 @@ __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 53687
 /*  A base holds the numbers k and b with which exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2.
     The base b is rounded once, when it is computed: if each FMA rounded it, exponentials and their sum could have
     different bases. Masks use numbers m such as -1e30 and -FLT_MAX, for which m log2(e) is coarse (kbki_coarse).
-    Near such an m, neighbouring f32 numbers differ by at least 32, so only numbers equal to m contribute to the
-    sum. With k = 1 and b = m, the exponential of a number equal to m is exact. A maximum of -inf is replaced by
-    -FLT_MAX, because (-inf) - (-inf) is NaN. */
+    Near numbers m whose m log2(e) is coarse, neighbouring f32 numbers differ by at least 32, so only numbers
+    equal to m contribute to the sum. With k = 1 and b = m, the exponential of a number equal to m is exact. A
+    maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -2959,9 +2959,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (the double result, rounded once, is equal; division is IEEE); f16, bf16 1 ulp, norm-wise
-           3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because one large quotient can dominate
-           the norm
+    check  f32 bit-exact, because the double result, rounded once, is equal, also for division
+           f16, bf16 1 ulp, norm-wise 3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because
+           one large quotient can dominate the norm
     ladder     as every element-wise operation; only add has the rung bulk
     predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
                in which rungs? */
@@ -3242,8 +3242,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
     walk holds two int32: the number of hops and the last index. Indices are not checked. The clock cycles that all
-    hops took are stored as one int64 at workspace + KBK_TICKETS. The clock cycles divided by the number of hops are
-    the latency per hop, without the launch; a hop includes one address calculation.
+    hops took are stored as one int64 at workspace + KBK_TICKETS. The clock cycles divided by the number of hops
+    are the latency per hop, without the launch; a hop includes one address calculation.
     flops  0
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
@@ -4117,8 +4117,8 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kb
 }
 
 /*  Prevents the assembler (ptxas) from keeping the floats of a vector in registers between two passes that both
-    convert the vector to floats. pack.forget() prevents the same optimisation in the compiler. The XOR with
-    gridDim.z >> 16 changes nothing, because gridDim.z is below 65536. */
+    convert the vector to floats. pack.forget() prevents the compiler from keeping the floats in registers. The
+    XOR with gridDim.z >> 16 changes nothing, because gridDim.z is below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -5938,8 +5938,8 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // The kernel does not need this barrier. It prevents a false report of the tool racecheck, which confuses
-    // barrier 0 with a named barrier if the named barrier fills while other warps wait at barrier 0.
+    // The kernel does not need this barrier. The barrier prevents a false report of the tool racecheck, which
+    // confuses barrier 0 with a named barrier if the named barrier fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
@@ -6289,7 +6289,7 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
 // Launches a kernel that adds by atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and
-// rounds the total to f32. y: the second input of a mean squared error. A launcher of sum passes no y.
+// rounds the total to f32. y: the second input of a mean squared error. The launchers of sum pass no argument y.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -7276,8 +7276,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // If one warp processes a row, the row has no other barrier. Every lane must have read x before another lane
-    // overwrites x, because dx may be the same array.
+    // If one warp processes a row, this is the only barrier between reads and writes of the row. Every lane must
+    // have read x before another lane overwrites x, because dx may be the same array as x.
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
