@@ -906,7 +906,7 @@ enum {
     KBK_UNORDERED = 4,  // adds by atomics, so the order of additions varies
     KBK_COPIES = 8,     // is a copy by the CUDA runtime, not by a kernel
     KBK_ALLOCATES = 16, // allocates memory: timed by the host's clock, cannot be captured into a CUDA graph
-    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
+    KBK_PAGEABLE = 32,  // requires that tensors on the host are in pageable memory
     KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32; kbk_op_of returns its tolerance
 };
 
