@@ -1,5 +1,5 @@
 /* kbench_kernels.cuh - v0.1.0 - reference CUDA kernels in one header - CUDA C++17 (oracles also C11, C++11)
-   MIT or public domain, the reader's choice. SPDX-License-Identifier: MIT OR Unlicense. Full text at the end.
+   MIT or public domain, the reader's choice. SPDX-License-Identifier: MIT OR Unlicense. Licence texts: end of file.
 
    Every operation of this library has the same five parts, in the same order:
 
@@ -19,11 +19,11 @@
        const char* why = kbk_softmax_fwd_onepass<float>(&a, stream);
        if (why) puts(why);                              // NULL: launched. Otherwise: nothing was launched
 
-   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. Exceptions are alloc,
-   pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
-   returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
-   by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of matmul, 3 and 4 of
-   matmul_e4m3, 4 of bmm, 7 to 10 of attention.
+   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. The launchers of alloc and
+   of pageable copies are exceptions; so is the first call of cuBLAS on a device. For an empty shape, a launcher
+   launches nothing and returns NULL. Base addresses must be multiples of the element size; rows may have any
+   length. Kernels that load by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of
+   matmul, 3 and 4 of matmul_e4m3, 4 of bmm, 7 to 10 of attention.
 
    THE TABLE
 
@@ -33,12 +33,13 @@
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
    kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. Launchers that are called directly do not check for NULL pointers.
+   capability. Launchers that a program calls directly do not check for NULL pointers.
 
-   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. Ids, dispatch, listing and tests
-   are generated from them. A C or C++ compiler without CUDA compiles the table, the formulas and the oracles; the
-   launch pointers are then NULL. Including the file instantiates all rows of the table, and therefore compiles
-   every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the program calls are compiled.
+   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
+   listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
+   formulas and the oracles; the launch pointers are then NULL. Including the file instantiates all rows of the
+   table, and therefore compiles every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the
+   program calls are compiled.
 
    FROM OTHER LANGUAGES
 
@@ -65,7 +66,7 @@
            #include "kbench_kernels.cuh"
            why = kbk_tune(kbk_find("matmul", "fwd", "select"), KBK_BF16, &a, kbk_clock_kbench, "tuned.txt");
 
-   ADDING AN OPERATION needs edits in three places; a missing edit is a compile error (>>rope is an example)
+   ADDING AN OPERATION needs edits in three places; a missing edit is a compile error (example: section >>rope)
        1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
        2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
        3. a row for each variant in KBK_TABLE_<group>
@@ -128,7 +129,7 @@
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
-   READING ORDER, operations and the subjects that they teach
+   READING ORDER of the operations, with the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
         2 strided gather chase: sectors, random reads, latency
         3 relu gelu_tanh dropout: special functions limit 16-bit types, memory limits f32; random numbers
@@ -242,6 +243,7 @@
                                seconds (2e9 clock cycles each) stops with an error instead of waiting for ever */
 
 // clang-format off
+
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
 // variant in KBK_TABLE_<group>.
 #define KBKI_GROUPS(group, x) KBKI_GROUPS_1(group, x) KBKI_GROUPS_2(group, x)
@@ -259,7 +261,8 @@
     f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x)                      \
     KBK_at_most_24_names_not_##rest
 #define KBK_at_most_24_names_not_kbki_end
-// Undeclared identifiers make an unknown name of a list a compile error that shows the name.
+// Each name in a list such as KBK_ONLY becomes part of an identifier. If the name is unknown, the identifier is
+// undeclared, and the compile error shows the name.
 #define KBKI_GROUP_ID(group, x) KBK_ONLY_has_no_##group,
 enum { KBKI_GROUPS(KBKI_GROUP_ID, ) KBK_ONLY_has_no_kbki_end };
 enum { KBK_TYPES_has_no_f32, KBK_TYPES_has_no_f16, KBK_TYPES_has_no_bf16, KBK_TYPES_has_no_kbki_end };
@@ -274,7 +277,7 @@ enum { KBKI_ONLY_KNOWN = 0 KBKI_EACH(KBKI_GROUP_KNOWN, , KBK_ONLY) };
 #else
 #define KBKI_BUILT(group, x) KBKI_GROUPS(group, x)
 #endif
-// KBKI_HAS_<type>: 1 if the type is compiled, otherwise 0.
+// KBKI_HAS_<type> is 1 if kernels of this element type are compiled, otherwise 0.
 #ifdef KBK_TYPES
 #define KBKI_TYPE_IS(name, type) || KBK_TYPES_has_no_##name == type
 #define KBKI_TYPE_IN(type) 0 KBKI_EACH(KBKI_TYPE_IS, type, KBK_TYPES)
@@ -292,7 +295,7 @@ enum {
 #undef KBK_CUBLAS
 #endif
 
-// Prevents warnings about functions and tables of this header that a program does not use.
+// KBK_FN and KBK_DATA prevent warnings about functions and tables of this header that a program does not use.
 #define KBK_FN static inline __attribute__((unused))
 #define KBK_DATA static const __attribute__((unused))
 
@@ -370,7 +373,7 @@ enum {
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
-// Rows of cuBLAS. The 8-bit product is in cuBLASLt; its variant is named cublas, too.
+// Rows of cuBLAS. The 8-bit product is a function of cuBLASLt, but its variant is also named cublas.
 #ifdef KBK_CUBLAS
 #define KBKI_CUBLAS(row) row
 #else
@@ -666,7 +669,7 @@ enum {
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
 #define KBK_OPS_rope(row)                                                                                        \
-    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x': halves exchanged, first negated",                    \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)",                    \
         "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
         KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
                    "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
@@ -801,9 +804,9 @@ enum {
 #include <dlfcn.h>
 #endif
 
-#define KBK_EPS 1e-5       // epsilon of the normalisations
-#define KBK_IGNORE (-100)  // target value of rows that the loss ignores
-#define KBK_TICKETS 256    // bytes of counters at the start of the workspace
+#define KBK_EPS 1e-5       // epsilon of layer and RMS normalisation
+#define KBK_IGNORE (-100)  // target value that makes the loss ignore a row
+#define KBK_TICKETS 256    // size of the counters at the start of a workspace, in bytes
 #define KBK_MAX_TENSORS 12 // largest number of tensors of an operation
 #define KBK_OUTS 4         // largest number of outputs of an operation
 
@@ -818,12 +821,12 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 // choose shapes for an operation that it does not know by name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; strided also uses stride, gather uses among
-    KBK_SUM,   // n = rows * cols elements, one result
-    KBK_ROWS,  // rows of cols elements
-    KBK_GEMM,  // M = rows, N = cols, K = k; layout
-    KBK_ATTN,  // batch, heads, S = rows, d = cols; causal
-    KBK_LOOKUP // T = rows ids below V = vocabulary, rows of D = cols elements
+    KBK_PICK,  // n = rows * cols accesses; strided also uses the member stride, gather the member among
+    KBK_SUM,   // n = rows * cols elements are reduced to one result
+    KBK_ROWS,  // `rows` rows of `cols` elements each
+    KBK_GEMM,  // matrix product: M = rows, N = cols, K = k; also uses the member layout
+    KBK_ATTN,  // attention: sequence length rows, head dimension cols; also uses batch, heads and causal
+    KBK_LOOKUP // table with `vocabulary` rows of `cols` elements; `rows` ids select rows of the table
 };
 
 enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
@@ -833,29 +836,29 @@ typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
     int64_t k;          // matrix products: inner dimension K
     int64_t vocabulary; // embedding: number of rows of the table
-    int64_t stride;     // strided: distance between elements read; 0 means 1
+    int64_t stride;     // strided: distance between two elements that are read, in elements; 0 means 1
     int64_t among;      // gather: number of elements that the indices select from; 0 means n
-    double p;           // dropout: probability of a zero
-    int causal;         // attention: 1: a query attends to no later key
+    double p;           // dropout: probability that an element is set to 0
+    int causal;         // attention: if 1, a query attends to no key after its own position
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
-    int sequential;     // gather: 1: index i is i mod among; 0: indices are random
-    uint64_t seed;      // dropout: key of the mask
+    int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
+    uint64_t seed;      // dropout: seed of the random mask
 } kbk_shape;
-// Calls f for each member of kbk_shape that is a size.
+// Expands to f(member) for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
 
-typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
+typedef struct CUstream_st* kbk_stream; // the same type as cudaStream_t
 
 typedef struct kbk_args {
     kbk_shape s;
     const void* in[8]; // inputs in the order of kbk_<op>_<dir>_tensors
     void* out[KBK_OUTS];
-    void* workspace; // 256-byte aligned; see "scratch memory" above
+    void* workspace; // scratch memory, aligned to 256 bytes; see "SCRATCH MEMORY" above
     size_t workspace_bytes;
-    float scalar; // cross_entropy fwdbwd: factor of dx; 0 means 1. (The seed of dropout is in the shape.)
+    float scalar; // factor by which cross_entropy fwdbwd multiplies dx; 0 means 1
 } kbk_args;
 
-// Returns NULL, or why nothing was launched.
+// Returns NULL on success, otherwise a text that says why nothing was launched.
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
@@ -868,46 +871,51 @@ typedef struct kbk_tensor {
     const char* name;
     int role, kind;
     int64_t count;    // number of elements
-    // number of elements per unit; 0: the tensor has no units (weights, column sums); all of it is compared
+    // number of elements per unit; 0 means that the tensor has no units (weights, column sums) and is compared as
+    // a whole
     int64_t per_unit;
-    int64_t scales;   // outputs: number of magnitudes per unit that the oracle also returns: 0, 1 or per_unit
-    // Values of element i, by fill. normal: mean a, standard deviation b.  uniform: in [a, b).  ids: integers in
-    // [a, b).  same: a.  sequence: i mod b.  cycle: the successor of i in one cycle through all integers of [0, b)
+    // outputs: how many magnitudes the oracle returns per unit, besides the values: 0, 1 or per_unit
+    int64_t scales;
+    // How element i of an input is generated. KBK_NORMAL: normal number with mean a and standard deviation b.
+    // KBK_UNIFORM: uniform number in [a, b). KBK_IDS: random integer in [a, b). KBK_SAME: a. KBK_SEQUENCE: i mod
+    // b. KBK_CYCLE: the successor of i in one cycle through all integers of [0, b).
     int fill;
     double a, b;
     // KBK_ON_HOST means pinned memory, or pageable memory if the variant's origin has KBK_PAGEABLE
     int place;
-    int optional;     // 1: the output may be NULL and is then not written
+    int optional;     // if 1, the pointer to this output may be NULL; the output is then not written
 } kbk_tensor;
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
-    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
-    + abs. The tensor passes if all elements do and ||got - ref|| <= norm * ||max(|ref|, magnitude)||, or <= 1.25
-    times the norm of the oracle's own rounding errors. ulps < 0: w is max(|ref|, magnitude), for rows in which one
-    element is so large that the row scale would hide errors of the others. ulps = 0 and abs = 0: equal to the
-    oracle, rounded once. Outputs that are f32 for any T (statistics, losses) use the tolerance of f32. */
+    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps *
+    ulp(w) + abs. The tensor passes if all of its elements pass and the norm ||got - ref|| is within the larger of
+    two bounds. The first bound is norm * ||max(|ref|, magnitude)||. The second bound is 1.25 times the norm of
+    the errors that arise when ref is rounded to the element type. If ulps is negative, |ulps| is used and the row
+    scale is left out of w: in some rows, one element is so large that the row scale would hide errors of the
+    other elements. If ulps = 0 and abs = 0, the result must equal the oracle's value, rounded once. Outputs that
+    have type f32 for every T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
-// kbk_variant.origin: kernel of this library or of a vendor, and properties that a program must know before it
-// launches or times the variant
+// Bits of kbk_variant.origin. The bits tell whether a variant is a kernel of this library or of a vendor, and
+// what a program must know before it launches or times the variant.
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
-    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
-    KBK_COPIES = 8,     // measures a copy by the runtime
-    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
-    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
-    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
+    KBK_UNORDERED = 4,  // adds by atomics, so the order of additions varies
+    KBK_COPIES = 8,     // is a copy by the CUDA runtime, not by a kernel
+    KBK_ALLOCATES = 16, // allocates memory: timed by the host's clock, cannot be captured into a CUDA graph
+    KBK_PAGEABLE = 32,  // requires that tensors on the host are in pageable memory
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32; kbk_op_of returns its tolerance
 };
 
 // Result of kbk_verify.
 typedef struct kbk_report {
-    const char* why;         // NULL: passed
-    int64_t bad;             // number of elements outside their bound
-    int64_t index;           // index of the worst element in the tensor; -1: nothing was compared
-    double got, want, bound; // result, oracle and bound of the worst element; it passes if |got - want| <= bound
+    const char* why;         // NULL if the result passed, otherwise a text that says why it failed
+    int64_t bad;             // number of elements whose error exceeds their bound
+    int64_t index;           // index of the worst element in the tensor; -1 if nothing was compared
+    double got, want, bound; // worst element: result, oracle, bound; the element passes if |got - want| <= bound
     double norm, norm_bound; // ||got - want|| / ||want||
 } kbk_report;
 
@@ -918,9 +926,11 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  Return whether a signature (kbk_op.signature) has the dimension with this letter, or the option with this name.
-    Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n *
-    stride.  *: any number of dimensions, which are rows if there is a C */
+/*  kbk_has_dimension and kbk_has_option return whether a signature (kbk_op.signature) has a dimension with this
+    letter, or an option with this name. Letters stand for members of kbk_shape: N, C and D for cols; R, M and S
+    for rows; K for k; V for vocabulary; A for among; Z and B for batch; H for heads; X for n * stride. An
+    asterisk stands for any number of dimensions; if the signature also has a C, the product of these dimensions
+    is rows. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -937,21 +947,24 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 }
 #ifndef KBK_API_ONLY
 
-// Three tolerances: norm, ulps and abs for f32, then for f16, then for bf16.
+// KBKI_CHECKS makes three tolerances (kbk_check): norm, ulps and abs for f32, then for f16, then for bf16.
+
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
 // clang-format on
 
 typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
-    const char* sizes[2]; // for the GPU, for the oracle on the CPU
+    const char* sizes[2]; // sizes to measure on the GPU, and sizes for the oracle on the CPU
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the number of tensors
-    int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
-                                          // tensors that belong to no unit, such as column sums, are written
-    // Oracle. Writes units u0..u1-1 of output k at out[k] + (u - u0) * per_unit, tensors without units at out[k],
-    // and magnitudes at out[KBK_OUTS + k]. A NULL out[k] is skipped. Inputs are complete tensors. elem: bytes per
-    // element of the variant under test, which magnitudes depend on.
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // describes the tensors in t and returns their number
+    // Returns the number of units: independent parts of the result, such as rows or elements. If there are 0 units,
+    // only tensors without units, such as column sums, are written.
+    int64_t (*units)(const kbk_shape* s);
+    // The oracle writes unit u of output k, for u0 <= u < u1, at out[k] + (u - u0) * per_unit. The oracle writes
+    // tensors without units at out[k], and magnitudes at out[KBK_OUTS + k]. If out[k] is NULL, the oracle skips
+    // output k. The inputs `in` are complete tensors, not only units u0 to u1 - 1. elem: bytes per element of the
+    // variant that is checked; magnitudes depend on elem.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
@@ -965,12 +978,12 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
-// Lowest compute capability of a variant. KBK_SM_EXACT: the variant has instructions of one architecture (sm_90a)
-// and runs on this architecture only.
+// Lowest compute capability on which a variant runs. KBK_SM_EXACT: the variant uses instructions that only one
+// architecture has (sm_90a), and runs only there.
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
-    KBK_SM_75 = 75, // f16 on tensor cores; bf16 on tensor cores needs 80
+    KBK_SM_75 = 75, // tensor cores with f16 need 7.5; tensor cores with bf16 need 8.0
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -988,7 +1001,7 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// Returns the operation of a variant, with the tolerance of this variant.
+// Returns a copy of a variant's operation, with the tolerance of this variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
     // TF32 has 13 mantissa bits fewer than f32: 2^13 = 8192
@@ -998,8 +1011,8 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word>: 1 if the variant is compiled, otherwise 0. An unknown name in KBK_VARIANTS stays an undeclared
-// identifier.
+// KBKI_HAS_<word> is 1 if variants with this name are compiled, otherwise 0. An unknown name in KBK_VARIANTS is
+// an undeclared identifier, and therefore a compile error.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1014,7 +1027,8 @@ enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// These functions make the tensor descriptors of an operation.
+// kbki_in, kbki_ids and kbki_out return the descriptor (kbk_tensor) of an input, of an input that holds indices,
+// and of an output.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1027,8 +1041,9 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
-/*  Define kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name> (kbk_op.scratch). elem: bytes per element. Not
-    every definition uses all of its arguments. */
+/*  KBKI_REF and KBKI_SCRATCH define the functions kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name>
+    (kbk_op.scratch). elem: bytes per element. KBKI_MAYBE prevents warnings about arguments that a function does
+    not use. */
 #define KBKI_MAYBE __attribute__((unused))
 #define KBKI_REF(op_dir)                                                                                        \
     KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
@@ -1044,8 +1059,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         (void)n, __VA_ARGS__;                                                   \
         return count;                                                           \
     }
-/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the card, computed in
-    double from n = rows * cols, rows, cols, and elem (bytes per element). */
+/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the operation's card,
+    computed in double from n = rows * cols, rows, cols, and elem (bytes per element). */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     (void)n, (void)rows, (void)cols;                                                \
@@ -1059,8 +1074,9 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-/*  Returns NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of
-    more than 2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+/*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
+    negative number, an unknown layout, or a tensor of more than 2^56 elements. For valid shapes, formulas,
+    oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1073,11 +1089,12 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     most = fmax(most, (double)s->k * fmax(rows, cols));
     if (op->family == KBK_ATTN) most = fmax(most, rows * rows); // the scores
     most *= fmax((double)s->batch, 1) * fmax((double)s->heads, 1);
-    if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
+    if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "the layout is unknown";
     return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
-/*  Returns NULL, or why these arguments cannot be launched on any device: an invalid shape; a NULL pointer for an
-    output that would be written; a NULL pointer for an input that would be read. */
+/*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
+    shape is invalid, or if the pointer is NULL for an output that would be written or for an input that would be
+    read. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1105,12 +1122,13 @@ typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-// Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
-// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order of calls.
+// Philox4x32 with 10 rounds is a counter-based generator (Salmon, Moraes, Dror & Shaw 2011, "Parallel Random
+// Numbers: As Easy as 1, 2, 3"). Random word i of a stream depends only on the stream and on i, not on the grid,
+// the variant or the order of calls.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // One 64-bit multiplication gives the upper and the lower half of a product. On a GPU, these
-        // multiplications are half of the work.
+        // One 64-bit multiplication gives both the upper and the lower 32 bits of a product. On a GPU,
+        // multiplications are half of the work of Philox.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1122,7 +1140,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     return ctr;
 }
 
-// Returns Philox block number `block`: the counter is (block, tensor id, purpose), the key is the seed.
+// Returns Philox block number `block`. The counter consists of block, tensor id and purpose; the key is the seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
     const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
@@ -1139,15 +1157,16 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// These functions test bits, because a compiler with fast-math may remove comparisons with NaN or infinity.
+// kbk_is_nan and kbk_is_inf test bits, because a compiler with fast-math may remove comparisons with NaN or
+// infinity.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// Converts x to the bits of the element type. It rounds once, to nearest, ties to even. Overflow gives infinity;
-// NaN gives a quiet NaN.
+// Converts x to the bits of element type dtype, with one rounding (to nearest, ties to even). If x is too large,
+// the result is infinity. A NaN gives a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1155,7 +1174,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     uint32_t sign = (uint32_t)(b >> 63) << (m + e);
     int exp = (int)(b >> 52 & 0x7FF);
     if (exp == 0x7FF) return sign | inf | (man ? 1u << (m - 1) : 0);
-    if (exp == 0) return sign; // zero, or far below the smallest subnormal number of the element types
+    if (exp == 0) return sign; // |x| is 0, or far below the smallest subnormal number of every element type
     man |= 1ull << 52;
     exp += bias - 1023;
     int shift = 52 - m;
@@ -1163,7 +1182,8 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // A carry out of the mantissa gives the next exponent, also for subnormal numbers.
+    // If rounding carries out of the mantissa, the addition increases the exponent by one, also for subnormal
+    // numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1180,9 +1200,10 @@ KBK_FN double kbki_widen_bits(int dtype, uint32_t b) {
 
 KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtype, kbk_round(dtype, x)); }
 
-/*  e4m3 (Open Compute Project 2023, "OCP 8-bit Floating Point Specification"): sign, four exponent bits with bias
-    7, three mantissa bits. The largest number is 448. There is no infinity; 0x7F is NaN, and the other numbers of
-    the largest exponent are normal. Subnormals are multiples of 2^-9. */
+/*  An e4m3 number (Open Compute Project 2023, "OCP 8-bit Floating Point Specification") has a sign bit, four
+    exponent bits with bias 7, and three mantissa bits. The largest e4m3 number is 448. There is no infinity. 0x7F
+    is NaN; the other bit patterns with the largest exponent are normal numbers. Subnormal e4m3 numbers are
+    multiples of 2^-9. */
 typedef struct kbk_e4m3 {
     uint8_t bits;
 } kbk_e4m3;
@@ -1192,7 +1213,7 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// Converts x to the bits of e4m3. It rounds to nearest, ties to even, and saturates: larger numbers and infinity
+// Converts x to the bits of an e4m3 number. Rounds to nearest, ties to even. Numbers above 448 and infinity
 // become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
@@ -1202,18 +1223,18 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    // x in units of the spacing at its exponent: 8 to 16; less than 8 if x is subnormal
+    // q is x divided by the spacing of e4m3 numbers near x: from 8 to 16, or less than 8 if x is subnormal
     double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
-    return sign | (uint32_t)((e + 5) * 8 + (int)low); // low = 16 carries into the exponent
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
 }
 
-// Converts n stored elements of a tensor to double. The result is exact, except for 64-bit ids above 2^53.
+// Converts n elements of a tensor, as stored, to double. The result is exact, except for 64-bit ids above 2^53.
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        uint64_t bits = 0; // valid on little-endian hosts; CUDA supports no others
+        uint64_t bits = 0; // this copy needs a little-endian host; CUDA supports no other hosts
         memcpy(&bits, c, (size_t)size);
         x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
                : kind == KBK_KI32   ? (double)(int32_t)bits
@@ -1222,7 +1243,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// Converts n doubles to stored elements, with one rounding.
+// Converts n doubles to elements of a tensor, as stored. Each element is rounded once.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1234,10 +1255,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Returns element i of the random stream (seed, id). It comes from word i mod 4 of Philox block i / 4. Normal
-// numbers (Box & Muller 1958) come from a pair of words of this block.
+// Returns element i of the random stream (seed, id). A uniform number or an index comes from word i mod 4 of
+// Philox block i / 4. A normal number (Box & Muller 1958) comes from a pair of words of this block.
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    // factors that scale a 32-bit word, and its upper 24 bits, to [0, 1)
+    // `word` scales a 32-bit word to [0, 1); `top24` scales the upper 24 bits of a word to [0, 1)
     const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
@@ -1250,10 +1271,11 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions hold
-    (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n, and by
-    4 if n is. If n is a power of two, successive numbers are well scattered. If no square divides n, they differ
-    by a constant, modulo n. n must be below 2^31. */
+/*  Sets mul and add of the linear congruential map i -> (mul i + add) mod n. The map is one cycle through all n
+    numbers if two conditions hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by
+    every prime factor of n, and by 4 if 4 divides n. If n is a power of two, successive numbers of the cycle are
+    well scattered. If no square divides n, successive numbers differ by a constant, modulo n. n must be below
+    2^31. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1272,8 +1294,8 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. They are rounded to the type in which
-// the tensor is stored.
+// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. The elements are rounded to the type
+// in which the tensor is stored.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1296,7 +1318,8 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-// Returns the spacing of the element type's numbers at |x|, which is never below the smallest subnormal number.
+// Returns the distance (ulp) between neighbouring numbers of the element type near |x|. The result is never below
+// the smallest subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1305,7 +1328,8 @@ KBK_FN double kbk_ulp(int dtype, double x) {
     return ldexp(1.0, (e - 1 > least ? e - 1 : least) - m);
 }
 
-// Returns the descriptor of output k in *out, and the number of tensors; 0 if there is no such output.
+// Stores the descriptor of output k in *out, and returns the operation's number of tensors. Returns 0 if the
+// operation has no output k.
 KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* out) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int n = op->tensors(s, t);
@@ -1317,7 +1341,7 @@ KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* o
     return 0;
 }
 
-// Returns the root mean square of the finite values.
+// Returns the root mean square of the finite numbers among x[0] to x[n - 1].
 KBK_FN double kbki_rms(const double* x, int64_t n) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1338,17 +1362,18 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    // sums of squares; rounding: error of rounding the oracle to the element type
+    // diff2, ref2, rounding2: sums of the squares of the errors, of the oracle's values, and of the errors of
+    // rounding the oracle's values
     double diff2, ref2, rounding2, compared, worst;
     int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
 
-// Compares part of a unit with the oracle; rms: the unit's row scale (see kbk_check).
+// Compares n elements of a unit with the oracle. rms: the unit's row scale (see kbk_check).
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Half the smallest subnormal number is subtracted from each error, because results below the smallest normal
-    // number cannot avoid an error of this size.
+    // Half of the smallest subnormal number is subtracted from each error, because the rounding of subnormal
+    // results causes errors of up to this size.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1369,13 +1394,14 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // Over many elements, rounding errors average out. Over a few elements, all of them may be near the maximum.
+    // In the norm of many elements, rounding errors average out. With fewer than 1024 elements, all rounding
+    // errors may be near the largest possible error, so the bound of the norm is wider.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
     r->norm = ref > 0 ? diff / ref : diff > 0 ? KBKI_HUGE : 0;
     r->norm_bound = c->norm + few;
-    // If a few large elements dominate the norm, even a result that is rounded once has a large relative error.
+    // If a few large elements dominate the norm, even a result that is rounded only once may exceed c->norm.
     if (ref > 0 && r->norm_bound * ref < rounding) r->norm_bound = rounding / ref;
     if (r->bad)
         r->why = "an element is outside its bound";
@@ -1384,9 +1410,9 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     return r->why == NULL;
 }
 
-/*  Compares output k with the oracle for units u0 to u1 - 1, or the complete tensor if it has no units. got:
-    these units as the device stored them. out: the oracle's results for these units, including magnitudes.
-    Returns 1 if the output passes. */
+/*  Compares units u0 to u1 - 1 of output k with the oracle, or the complete output if it has no units. got: the
+    compared units as the device stored them. out: the oracle's results for the compared units, including
+    magnitudes. Returns 1 if the output passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1401,7 +1427,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal to the oracle
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must equal the oracle's integers
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1435,7 +1461,8 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    static constexpr uint32_t minus_inf = 0xFF800000u; // for 16-bit types: two elements
+    // -inf in every element of a 32-bit word; 16-bit types have two elements per word
+    static constexpr uint32_t minus_inf = 0xFF800000u;
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
 };
@@ -1450,12 +1477,13 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Element type of the result of a matrix product: T, but bf16 if T is e4m3.
+// Element type of the result of a matrix product with operands of type T: bf16 if T is e4m3, otherwise T.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
 
-// One 32-bit word of a vector: one f32 or two 16-bit elements.
+// kbki_unword converts a 32-bit word of a vector to floats; kbki_word does the reverse. A word holds one f32 or
+// two 16-bit elements.
 __device__ __forceinline__ void kbki_unword(float*, uint32_t w, float* f) { f[0] = __uint_as_float(w); }
 __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
     float2 v = __half22float2(*reinterpret_cast<__half2*>(&w));
@@ -1463,7 +1491,7 @@ __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
 }
 __device__ __forceinline__ void kbki_unword(__nv_bfloat16*, uint32_t w, float* f) {
     f[0] = __uint_as_float(w << 16),
-    f[1] = __uint_as_float(w & 0xFFFF0000u); // bf16 is the upper half of an f32
+    f[1] = __uint_as_float(w & 0xFFFF0000u); // a bf16 number has the upper 16 bits of an f32 number
 }
 __device__ __forceinline__ uint32_t kbki_word(float*, const float* f) { return __float_as_uint(f[0]); }
 __device__ __forceinline__ uint32_t kbki_word(__half*, const float* f) {
@@ -1475,12 +1503,12 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
     return *reinterpret_cast<uint32_t*>(&v);
 }
 
-/*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
-    Width = 1, the same kernel code works for addresses that are not aligned to 16 bytes. Data in flight stays
-    packed, which takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints:
-    evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. Loads and stores
-    are written in PTX, because the compiler may split a plain assignment into smaller accesses and move these
-    between the arithmetic. */
+/*  A pack is a 16-byte vector of KBKI_WIDTH elements in the format of memory, or one element if Width is 1. With
+    Width = 1, a kernel also works on addresses that are not aligned to 16 bytes. Loaded elements are converted to
+    float only when they are used; until then, 16-bit elements take half the registers of floats. Loads and stores
+    have no cache hints, because evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower
+    on an H200. Loads and stores are written in PTX, because the compiler may split a C++ assignment into smaller
+    accesses and spread them among the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
@@ -1501,8 +1529,9 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-        // Makes the compiler unpack the vector again in the next pass, instead of keeping the floats in
-        // registers.
+        // forget() makes the compiler convert the vector to floats again when the vector is used later. Without a
+        // call of forget(), the compiler would keep the floats in registers from one pass over the data to the
+        // next.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1530,7 +1559,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// Returns the elementwise maximum of two words; ignores NaN, like fmaxf.
+// Returns the elementwise maximum of two 32-bit words of vectors; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1550,11 +1579,11 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// Splits the n elements at p into single elements before the first 16-byte boundary (head), 16-byte vectors
-// (packs), and single elements after the last vector (tail).
+// kbki_split divides the n elements at p into three parts: single elements before the first 16-byte boundary
+// (head), 16-byte vectors (packs), and single elements after the last vector (tail).
 struct kbki_span {
     int64_t packs;
-    int head, tail; // head and tail are less than Width each, so their sum is at most 14
+    int head, tail; // numbers of elements, each less than Width; head + tail is at most 14
 };
 template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
     int64_t head = Width == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
@@ -1563,7 +1592,8 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// Returns the index of the single element that thread t processes, or -1. At least 14 threads must call it.
+// Returns the index of the single element (in the head or tail of a kbki_span) that thread t processes, or -1 if
+// thread t has none. At least 14 threads must call this function.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
@@ -1591,15 +1621,15 @@ struct kbki_sum2 {
     }
 };
 
-// Reduces over each group of Lanes lanes of a warp.
+// Reduces v over each group of Lanes lanes of a warp.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// Reduces over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs other slots,
-// because there is no barrier after the last read.
+// Reduces v over the threads of a CTA. slots: an array of 32 values in shared memory. A second reduction in the
+// same kernel needs another array, because no barrier follows the last read of `slots`.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1622,19 +1652,21 @@ __device__ __forceinline__ float kbki_exp2(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-__device__ __forceinline__ float kbki_reciprocal(float x) { // one instruction, error at most 1 ulp
+// returns 1 / x by one instruction; error at most 1 ulp
+__device__ __forceinline__ float kbki_reciprocal(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Returns whether a base is so large that its rounding error (32 at 2^29) is comparable to the differences of
-// exponents.
+// Returns whether b, the base of exponents, is coarse: so large that its rounding error (32 at b = 2^29) is
+// comparable to the differences between exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  The base of exponentials: exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2. The base b is
-    rounded here, because rounding it within an FMA could give a base different from that of the sum. If m log2(e)
-    is coarse (masks use numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers differ by at least 32. Then
-    only numbers equal to m contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is
-    replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
+/*  A base holds the numbers k and b with which exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2.
+    The base b is rounded once, when it is computed: if each FMA rounded it, exponentials and their sum could have
+    different bases. Masks use numbers m such as -1e30 and -FLT_MAX, for which m log2(e) is coarse (kbki_coarse).
+    Near numbers m whose m log2(e) is coarse, neighbouring f32 numbers differ by at least 32, so only numbers
+    equal to m contribute to the sum. With k = 1 and b = m, the exponential of a number equal to m is exact. A
+    maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1649,8 +1681,9 @@ struct kbki_base {
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// Returns the factor that converts a sum relative to the maximum m to the base `to`, whose maximum is at least m.
-// If only one of the two bases is coarse, their maxima differ by at least 32, and the factor is 0.
+// Returns the factor that converts a sum relative to the maximum m to a sum relative to the base `to`, whose
+// maximum is at least m. If only one of the bases of m and `to` is coarse (kbki_coarse), the two maxima differ by
+// at least 32, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1672,12 +1705,13 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // Returns the logarithm of the sum of exp(x - m), or -inf if all x are -inf.
+    // Returns the logarithm of the sum of exp(x - m) over the elements x, or -inf if all elements are -inf.
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
-/*  Online softmax of one thread's share of a row. U vectors are loaded before the first is used, and share one
-    rescaling. Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
+/*  Computes the (max, sum) pair of those elements of a row that thread t processes, by online softmax. The thread
+    loads U vectors before it uses the first of them, and rescales its sum at most once for these U vectors.
+    Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1701,7 +1735,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = 0; // sum of these vectors; adding each term to the running sum would lose digits
+        float s = 0; // sum over U vectors; adding each term to the long running sum would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1714,11 +1748,12 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
     return r;
 }
 
-/*  Ticket (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each CTA stores its part
-    and then increments a counter. The last CTA adds the parts in index order, so that the result does not depend
-    on the order of CTAs. The counter increases by two, from 0 (then it stays even) or from all ones (odd): both
-    are valid initial values. The last CTA resets the counter to 0. All threads of a CTA must call this function
-    after the CTA has written its part. It returns true in the last CTA. */
+/*  Reduction by the last CTA (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each
+    CTA stores its partial result and then increments a counter. The CTA that increments the counter last adds all
+    partial results in index order, so the sum does not depend on the order in which CTAs end. The counter may
+    initially be 0 or have all bits set: each CTA adds 2, so the lowest bit of the counter tells which of the two
+    initial values it had. The last CTA resets the counter to 0. All threads of a CTA must call kbki_last_cta
+    after the CTA has written its partial result. kbki_last_cta returns true in the last CTA. */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1733,20 +1768,23 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  A ticket for parts of 32 bits, with less latency after the last load than kbki_last_cta. Each CTA has a 64-bit
-    slot: the part in the lower half, and a 1 in the upper half. While the other warps load, the last warp empties
-    the slot and takes the ticket, so that this latency is hidden. When a CTA gets the last ticket, all slots have
-    been emptied, so none has a part of an earlier launch. The last CTA waits until all slots are filled, and adds
-    the parts; each thread always adds the same ones. Returns the ticket to the CTA's last thread, and 0 to all
-    others. */
+/*  kbki_slot_number and kbki_by_slots are a reduction by the last CTA for partial results of 32 bits. After the
+    last load, these two functions take less time than kbki_last_cta. Each CTA has a 64-bit slot in memory: the
+    lower half holds the CTA's partial result, the upper half holds a 1. While the other warps load data, the last
+    thread of the CTA empties the slot and takes a ticket, that is, increments a counter. The other warps' loads
+    hide the latency of the ticket. When a CTA gets the last ticket, all CTAs have emptied their slots, so no slot
+    holds a partial result of an earlier launch. The last CTA waits until all slots are filled, and adds the
+    partial results; a given thread adds the same slots in every launch. kbki_slot_number returns the ticket to
+    the CTA's last thread, and 0 to all other threads. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads call this function with their value and the ticket. In the last CTA, it calls take(part) in each
-// thread for this thread's share of the parts, and returns true. Reduce reduces float or uint32_t.
+// All threads of a CTA call kbki_by_slots with their value and the ticket from kbki_slot_number. In the last CTA,
+// each thread calls take(part) for its share of the CTAs' partial results, and the function returns true. Reduce
+// is a reduction of float or uint32_t numbers.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1779,7 +1817,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
 // Tree reduction in shared memory (Harris 2007): each step halves the number of active threads.
 template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) {
     int t = threadIdx.x;
-    __syncthreads(); // other threads may still read s in the previous reduction
+    __syncthreads(); // other threads may still be reading s in the previous reduction
     s[t] = v;
     for (int half = Threads / 2; half; half /= 2) {
         __syncthreads();
@@ -1796,18 +1834,19 @@ template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Cache of queries. What the runtime reports for a kernel on a device does not change, and a query takes longer
-    than a launch. A thread claims an entry by changing its state from 0 to 1; the entry is valid from state 2 on,
-    and is never released. If no entry is free, the runtime is queried each time. value: 0 if unknown, otherwise
-    the result plus one; for KBKI_GRANTED, the number of bytes. */
+/*  Cache of the runtime's answers to queries. The answer for a kernel on a device does not change, and a query
+    takes longer than a launch. A thread claims an entry of the cache by changing the entry's state from 0 to 1.
+    The entry is valid when its state is 2, and is never released. If no entry of the cache is free, the runtime
+    is queried each time. value: 0 if the answer is unknown, otherwise the answer plus one. In entries of kind
+    KBKI_GRANTED, value is the limit of dynamic shared memory, in bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
-    uint64_t key; // device, query, and the query's parameters
+    uint64_t key; // combines the device, the query (kbki_what) and the query's parameters
     int value, state;
 } kbki_fact;
 #define KBKI_FACTS 2048
-inline kbki_fact* kbki_facts(void) { // not static, so that all files of a program share one table
+inline kbki_fact* kbki_facts(void) { // not static, so that all source files of a program share one table
     static kbki_fact table[KBKI_FACTS];
     return table;
 }
@@ -1829,7 +1868,7 @@ KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, in
     }
     return NULL;
 }
-// Sets *value to the result of ask(value), which is called only if the result is not cached.
+// Sets *value to the answer of the query ask(value). Calls ask only if the answer is not cached.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
@@ -1840,9 +1879,9 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// Returns the text of a runtime error. It clears the runtime's last error, because the next launcher would report
-// this error as its own. After a reset of the device, kernels have lost their shared memory limits, so these are
-// removed from the cache.
+// Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
+// report this error as its own. After a reset of the device, kernels have lost their limits of dynamic shared
+// memory; the function therefore removes these limits from the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1867,8 +1906,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// Sets *capability to the compute capability (90 for 9.0) for which this kernel's code for the current device was
-// compiled.
+// Sets *capability to the compute capability (90 for 9.0) for which the kernel's code that runs on the current
+// device was compiled.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1876,21 +1915,22 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// kbki_needs returns NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is
-// older, or the program was compiled for an older compute capability, and the kernels are empty. Without -arch,
-// nvcc compiles for the oldest one that it supports.
+// kbki_needs returns NULL if code for a compute capability (90 for 9.0) can run, otherwise a text that says why
+// not. Code cannot run if the device has a lower compute capability. Code also cannot run if the program was
+// compiled for a lower compute capability, because the kernels are then empty. Without -arch, nvcc compiles for
+// the oldest compute capability that it supports.
 template <class> __global__ void kbki_built_k() {}
-#define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
+#define KBKI_TEXT_CAPABILITY "this variant needs a higher compute capability"
 KBK_FN const char* kbki_needs(int capability) {
     int compiled = 0;
     if (kbki_capability() < capability) return KBKI_TEXT_CAPABILITY;
     cudaError_t e = kbki_compiled((const void*)kbki_built_k<void>, &compiled);
     if (e != cudaSuccess) return kbki_error(e);
-    return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
+    return compiled < capability ? "this variant was compiled for a lower compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// Returns NULL, or why kbki_mma_fixed cannot run. Tensor cores support f16 from compute capability 7.5 on, bf16
-// from 8.0 on.
+// Returns NULL if kbki_mma_fixed can run with element type T, otherwise a text that says why not. Tensor cores
+// support f16 from compute capability 7.5 on, bf16 from 8.0 on.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -1899,8 +1939,8 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// Returns how many CTAs process `pieces` pieces of work: at most `full`. In a grid-stride loop, all of them then
-// process the same number of pieces, or one less.
+// Returns how many CTAs, at most `full`, process `pieces` pieces of work in a grid-stride loop. Every CTA then
+// processes either n or n - 1 pieces, where n is the same for all CTAs.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
@@ -1913,13 +1953,15 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if a CTA cannot have this much. This function
-// and the following ones take the kernel's address, so that they are compiled once and not once per kernel.
+// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if the device has less shared memory
+// per CTA. This function and the functions below take the address of a kernel, so that they are compiled only
+// once, not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy; // lock, because a smaller limit must not replace a larger one
-    // up to 48 KiB need no request; up to 8 KiB are left for static shared memory
+    static int busy; // a lock, because a smaller limit must not replace a larger limit
+    // A CTA has up to 48 KiB of shared memory without a request; 8 KiB of these are left for static shared
+    // memory.
     if (*bytes <= (40u << 10)) return NULL;
-    // 1 KiB is left for static shared memory
+    // Of the device's limit for a CTA, 1 KiB is left for static shared memory.
     if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
         return *bytes = 0, (const char*)NULL;
     kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
@@ -1935,16 +1977,18 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// type of an argument that is converted to the type of the kernel's parameter
+// If a function has a parameter of type kbki_same<T>::type, the argument is converted to T, the type of a
+// kernel's parameter.
 template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
     another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
-    kernel start when all CTAs of the first kernel have called kbki_follow_me or have ended, as soon as an SM has
-    free resources. The second kernel must call kbki_follow_wait before it reads results. This call waits until
-    all earlier kernels have ended and their writes are visible. On older devices both calls do nothing, and the
-    launch is an ordinary one. The first kernel of a launcher is never launched by PDL, because it would overlap
-    with work that the program launched before, and its time could not be measured. */
+    kernel may start when every CTA of the first kernel has called kbki_follow_me or has ended. CTAs of the second
+    kernel then start as soon as an SM has free resources. The second kernel must call kbki_follow_wait before it
+    reads results of the first kernel. kbki_follow_wait waits until all earlier kernels have ended and their
+    writes are visible. Below compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the
+    second kernel is launched without PDL. A launcher never launches its first kernel by PDL: this kernel would
+    overlap with earlier work of the program, and the time of this kernel could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1955,8 +1999,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Launches a kernel by PDL if its code has the wait instruction, otherwise by an ordinary launch. bytes: dynamic
-// shared memory; args: pointers to the kernel's arguments.
+// Launches a kernel by PDL if the kernel's code has the wait instruction, otherwise without PDL. bytes: size of
+// the dynamic shared memory. args: pointers to the kernel's arguments.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -1983,15 +2027,16 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
-    per row and of vectors per thread. Few threads with many vectors execute the fewest index computations and
-    have the most registers for data. For very long rows this choice is slower, because an SM then holds few such
-    threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes
-    of a warp would be idle. */
+/*  A launcher chooses a configuration by row length from a table, in which the configuration for the shortest
+    rows comes first. A configuration consists of the number of threads per row and the number of vectors per
+    thread. If few threads process many vectors each, they execute the fewest index computations and have the most
+    registers for data. In very long rows, few threads are slower, because an SM then holds only few threads. A
+    short row is processed by one warp. The shortest rows are processed by 8 lanes each, because most lanes of a
+    warp would be idle. */
 template <class Kernel> struct kbki_plan {
-    int64_t most; // longest row of this configuration, in vectors
+    int64_t most; // longest row that this configuration processes, in 16-byte vectors
     Kernel* kernel;
-    int threads, room; // threads: per row; room: vectors of shared memory per thread of the CTA
+    int threads, room; // number of threads per row; number of vectors in shared memory per thread of a CTA
 };
 template <class Kernel, size_t Count>
 const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
@@ -1999,16 +2044,16 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether the rows are too few to fill the device. Each vector then has a thread of its own, or a row
-// gets as many threads as a row of four times its length.
+// Returns whether there are too few rows to fill the device. If there are too few rows, a launcher uses one
+// thread per vector, or the configuration for rows of four times the length.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
 KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
-// Defines a launcher as a call of a function template with given arguments.
+// Defines the launcher `name`, which calls the given function template.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sets `count` sums to zero, because they have no terms; does nothing if the pointer is NULL.
+// Sets `count` sums to zero; used for sums without terms. Does nothing if the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
@@ -2023,13 +2068,13 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  On GPUs without the instruction, these functions call __trap(). This call is never reached, because launchers
-    call kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an
-    instruction; volatile keeps such instructions in order. */
+/*  If a GPU lacks the instruction that a function executes, the function calls __trap(). The trap is never
+    reached, because launchers first call kbki_needs. The "memory" clobber keeps the compiler from moving loads
+    and stores across an asm statement; volatile keeps asm statements in order. */
 // --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// Loads a 16-byte vector from a 32-bit shared address. If it took a pointer, the compiler would compute the
-// address again at each load.
+// Loads a 16-byte vector from a 32-bit shared address. If the parameter were a pointer, the compiler would
+// compute the shared address again at each load.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2039,8 +2084,8 @@ __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     return v;
 }
 
-// --- cp.async: copies from global to shared memory, without registers. Copies of 16 bytes bypass the L1 cache,
-// copies of 4 do not
+// --- cp.async: copies from global to shared memory, without registers
+// Copies of 16 bytes bypass the L1 cache; copies of 4 bytes do not.
 template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (Bytes == 16)
@@ -2051,7 +2096,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// Like kbki_ahead_copy, but reads nothing and writes zeros if there is nothing to copy.
+// Like kbki_ahead_copy if `there` is true. If `there` is false, reads nothing and writes zeros.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2065,21 +2110,22 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Makes this thread's copies since the last call a group, which may be empty.
+// Ends a group of asynchronous copies: those that this thread has started since its previous call of this
+// function. The group may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Waits until at most Pending groups of this thread are in flight.
+// Waits until at most Pending groups of this thread's asynchronous copies are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 #endif
 }
 
-// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l passes the address of row l % 8 of
-// matrix l / 8
+// --- tensor cores
+// ldmatrix loads four 8 x 8 matrices of 16-bit elements. Lane l passes the address of row l % 8 of matrix l / 8.
 template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 750
     if (Transpose)
@@ -2096,7 +2142,8 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-// Stores what kbki_ldmatrix loads. The instruction exists from compute capability 9.0 on.
+// Stores four 8 x 8 matrices from registers in the layout of kbki_ldmatrix. stmatrix exists from compute
+// capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2110,10 +2157,11 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). kbki_mma_free may be moved by the compiler, for example
-    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Each kernel
-    uses the one with which it is faster. kbki_mma_fixed also supports f16 on compute capability 7.5, by two
-    instructions with half of a's columns each: see kbki_needs_mma. */
+/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move a call of kbki_mma_free, for
+    example among the exponentials of attention. A call of kbki_mma_fixed stays in order with the loads of its
+    operands. Each kernel uses the function with which the kernel is faster. kbki_mma_fixed also supports f16 on
+    compute capability 7.5 (see kbki_needs_mma): on 7.5, it executes two instructions, each with half of the
+    columns of matrix a. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2175,19 +2223,20 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int i
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory, asynchronously
-    and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips when a phase is
-    complete (PTX ISA, "mbarrier"). Addresses and sizes must be multiples of 16. */
+/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory,
+    asynchronously and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips
+    whenever a phase is complete (PTX ISA, "mbarrier"). Addresses and sizes of bulk copies must be multiples of 16
+    bytes. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// Makes initialised mbarriers visible. Call it after the last init, and before the barrier after which other
-// threads use them.
+// Makes initialised mbarriers visible to the other threads of the cluster. Call this function after the last
+// kbki_bar_init, and before the barrier that precedes every use of the mbarriers by other threads.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives at the mbarrier, and adds to the number of bytes that its current phase expects.
+// Arrives at the mbarrier. Adds `bytes` to the number of bytes that the current phase of the mbarrier expects.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2195,16 +2244,17 @@ __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
 __device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
 }
-// Arrives at the mbarrier at the same offset in CTA `rank` of the cluster, which may be this CTA. It does not
-// order other accesses to memory: a release at cluster scope would first wait for all of the thread's accesses.
+// Arrives at an mbarrier of CTA `rank` of the cluster, which may be this CTA; the mbarrier has the same offset in
+// shared memory as `bar`. The arrival does not order other accesses to memory, because a release at cluster scope
+// would first wait for all accesses of the thread.
 __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
                  "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
                  "r"(rank)
                  : "memory");
 }
-// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, the phase
-// of parity 1 counts as complete.
+// Waits for a limited time. Returns whether the mbarrier's phase with this parity is complete. In a new mbarrier,
+// the phase with parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2214,8 +2264,8 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// Like kbki_bar_try, for an mbarrier at which other CTAs arrive. It is an acquire at cluster scope, which also
-// invalidates the L1 cache.
+// Like kbki_bar_try, but for an mbarrier at which other CTAs arrive. The wait is an acquire at cluster scope,
+// which also invalidates the L1 cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2228,7 +2278,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // stops the kernel by a store to address 0; with a trap here, ptxas would not keep products in flight
+    // After the time limit, a store to address 0 stops the kernel. If a trap instruction stopped the kernel,
+    // ptxas would not keep wgmma products in flight.
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2245,8 +2296,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Starts a bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writing
-// thread must first call kbki_bulk_fence and then pass a barrier.
+// Starts a bulk store and makes it a group of its own. If the shared memory was written by ordinary stores, each
+// writing thread must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2254,8 +2305,8 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// kbki_bulk_read waits until at most Pending stores of this thread have not yet read their shared memory;
-// kbki_bulk_done waits until all stores are complete.
+// kbki_bulk_read waits until all but at most Pending bulk stores of this thread have read their shared memory.
+// kbki_bulk_done waits until all bulk stores of this thread are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
@@ -2278,15 +2329,16 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Returns the cluster address of shared memory address `at` of CTA `rank`.
+// Returns the address in distributed shared memory that corresponds to address `at` in the shared memory of CTA
+// `rank`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
 #endif
-// After kbki_cluster_begin and kbki_cluster_begun, all CTAs of the cluster have started. The pair does not order
-// memory accesses, so loads stay in flight.
+// When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
+// kbki_cluster_begin and kbki_cluster_begun do not order memory accesses, so loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2297,26 +2349,28 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-// waits for all CTAs of the cluster; also makes earlier writes to shared memory visible
+// Waits until all threads of the cluster have called this function. Writes to shared memory that precede the call
+// are then visible to all threads of the cluster.
 __device__ __forceinline__ void kbki_cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
-/*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
-    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, are
-    included in the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row
-    in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l % 8 of the row. The
-    pattern repeats every eight rows (1024 bytes). wgmma reads this layout without bank conflicts. */
+/*  A tensor map is the driver's description of a tensor in global memory and of the box that one TMA copy moves
+    (128 opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside the tensor are
+    read as 0, count as arriving bytes, and are never written. In this library, boxes are 128 bytes wide and are
+    stored row by row in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l %
+    8 of the row. The swizzle pattern repeats every eight rows (1024 bytes). wgmma reads rows with the 128-byte
+    swizzle without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
-struct kbki_map_key { // has no padding, because keys are compared as bytes
+struct kbki_map_key { // without padding, because keys are compared byte by byte
     const void* base;
-    uint64_t size[3], stride[2]; // size: elements, innermost first; stride: bytes
+    uint64_t size[3], stride[2]; // size: in elements, innermost dimension first; stride: in bytes
     uint32_t box[3];
-    int32_t what; // element type + dimensions * 256
+    int32_t what; // element type + 256 * number of dimensions
 };
 #define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
@@ -2329,8 +2383,8 @@ struct kbki_map_key { // has no padding, because keys are compared as bytes
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// Returns cuTensorMapEncodeTiled, or NULL if it is not available. It comes from the runtime, so that the program
-// need not link libcuda.
+// Returns the driver's function cuTensorMapEncodeTiled, or NULL if the driver lacks it. The address comes from
+// the runtime, so that the program need not link libcuda.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2346,8 +2400,8 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  Makes the tensor map for a key. The driver takes about as long to make a map as to launch a kernel. The most
-    recent maps are therefore cached; a map depends on its key only. */
+/*  Makes the tensor map that a key describes. Making a map takes the driver about as long as launching a kernel.
+    Each thread therefore caches its most recent maps. A map depends only on its key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2374,11 +2428,12 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
 }
 template <class T> constexpr int kbki_map_type() {
     if constexpr (sizeof(T) == 1)
-        return KBKI_MAP_8; // the type does not matter for a copy
+        return KBKI_MAP_8; // elements of one byte are copied as integers, whatever their type
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// Makes the map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
+// Makes the tensor map of a row-major matrix of `lines` rows of `length` elements, which begin ld elements apart.
+// A box has `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2390,8 +2445,8 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Makes the map of `deep` row-major matrices, `apart` elements from one to the next; a box covers `planes`
-// matrices.
+// Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `planes`
+// matrices and `high` rows of each.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map, int planes = 1) {
@@ -2404,15 +2459,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// Threads that are resident on an SM of every GPU of the architecture: 1024 on Turing, 1536 or more on later ones.
+// Number of threads that an SM of every GPU of the architecture can hold: 1024 on Turing, 1536 or more on later
+// architectures.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define KBKI_SM_THREADS 1024
 #else
 #define KBKI_SM_THREADS 1536
 #endif
 
-// kbki_needs_hopper returns NULL, or why sm_90a code cannot run. The maximum number of threads of kbki_hopper_k
-// tells for which architecture the program was compiled.
+// kbki_needs_hopper returns NULL if sm_90a code can run, otherwise a text that says why not. The kernel
+// kbki_hopper_k has a maximum number of threads that tells for which architecture the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2431,8 +2487,8 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// Returns NULL, or why a row of the table cannot run; least: its KBK_SM_<...>. Vendor rows have no compiled code,
-// so only the device is checked.
+// Returns NULL if a variant can run, otherwise a text that says why not. least: the variant's KBK_SM_<...>. A
+// variant of a vendor has no kernel in this program, so only the device is checked.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2470,7 +2526,8 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// Starts a TMA store, as a group of its own. The fence and barrier of kbki_bulk_store must precede it.
+// Starts a TMA store and makes it a group of its own. As with kbki_bulk_store, threads that wrote the shared
+// memory must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2483,57 +2540,62 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  : "memory");
     kbki_bulk_commit();
 }
-__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map, not the tensor
+// prefetches the tensor map, not the tensor
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 #endif
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- warpgroup: four consecutive warps, the first a multiple of four
-// Raises the number of registers per thread to Registers; blocks until they are free.
+// Raises the number of registers of each thread to Registers. Blocks until so many registers are free.
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Orders earlier accesses to the registers of the operands; needed before the first product of a group.
+// Orders earlier accesses to registers that are operands of wgmma. Must be called before the first product of a
+// group.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits until at most Pending groups of products are incomplete.
+// Waits until at most Pending groups of wgmma products are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// Keeps the compiler from moving uses of d before this point. The compiler does not know that products in flight
-// write d.
+// Keeps the compiler from moving a use of d before this call. The compiler does not know that wgmma products in
+// flight still write d.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
-    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes.
-    Along (K-major): a row has 64 values of k. The first stride is not used, the second leads to the next eight rows;
-    a step of 16 in k is 32 bytes. Otherwise: a panel has 64 elements for each of High values of k. The first stride
-    leads to the next panel, the second to the next eight values of k; a step of 16 in k is 2048 bytes. In both
-    cases, a step of 64 elements is 8192 bytes if High is 64.
-    Eight: distance in bytes from eight rows to the next eight; above 1024 if other data is between them. */
+    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
+    Along is true (K-major operand), a row has 64 values of k. The first stride is not used; the second stride
+    leads to the next eight rows. If Along is true, a step of 16 values of k is a step of 32 bytes. If Along is
+    false, a panel has 64 elements for each of High values of k. The first stride leads to the next panel, the
+    second stride to the next eight values of k. If Along is false, a step of 16 values of k is a step of 2048
+    bytes. For both values of Along, a step of 64 elements is a step of 8192 bytes if High is 64. Eight: distance
+    in bytes between groups of eight rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
         low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
-        // keeps low in a register; the compiler would compute it again for each product
+        // keeps `low` in a register, because the compiler would otherwise compute it again for each product
         asm volatile("" : "+r"(low));
     }
-    __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on`: offset in 16-byte vectors
+    // `on`: offset within the operand, in 16-byte vectors
+    __device__ __forceinline__ uint64_t at(uint32_t on) const {
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
-/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width); keep != 0: +=. TransA, TransB: 1 for operands that are not
-    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4)
-    + 2 (l % 4) + i % 2 in d[i]. If a is in registers, each register has two elements; they are the four quarters
-    of warp w's 16 x 16 elements, as in mma.sync. If d is converted to 16 bits, pair by pair, it has this layout,
-    too. */
+/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width). If keep != 0, the product is added to d instead. TransA,
+    TransB: 1 if operand a or operand b, respectively, is not K-major. Layout of d (PTX ISA, wgmma): lane l of
+    warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. If operand a is in
+    registers, each register of a thread holds two elements. The four registers belong to the four quarters of the
+    warp's 16 x 16 elements, as in mma.sync. If pairs of elements of d are converted to 16 bits, they have the
+    layout of an operand a in registers. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2554,7 +2616,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: numbers of the asm operands that follow the operands of d
+// p0 to p6: numbers of those asm operands that follow the operands of d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2573,8 +2635,9 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// wgmma of tf32 (32-bit numbers, of which 19 bits are used; 8 values of k) or e4m3 (32 values of k); both
-// operands are K-major. If a is tf32 in registers, they hold rows 0 and 8 at k = l % 4, then at k = l % 4 + 4.
+// wgmma of tf32 or e4m3; both operands are K-major. Numbers in tf32 have 32 bits, of which 19 are used. One
+// product covers 8 values of k in tf32, and 32 values of k in e4m3. If operand a is tf32 in registers, lane l
+// holds rows l / 4 and l / 4 + 8 at k = l % 4, then the same two rows at k = l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2626,8 +2689,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     bound by   memory: compare with bytes / copy bandwidth
     predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
                DRAM share grow?
-    Alignment: rungs 3 to 5 process single elements before the first 16-byte boundary and after the last one. If inputs
-    and outputs have different alignments modulo 16 bytes, they are processed element by element. */
+    Alignment: rungs 3 to 5 process single elements before the first and after the last 16-byte boundary. If inputs
+    and outputs have different alignments modulo 16 bytes, rung 2 runs instead of rungs 3 to 5. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
@@ -2641,12 +2704,12 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// Defines the tensors and formulas of an element-wise operation. `tensors` is a function that several operations
-// use.
+// Defines the tensors and formulas of an element-wise operation. tensors: a function that describes the tensors,
+// such as kbki_map1_tensors.
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
-// Defines the oracle of an element-wise operation; value: an expression of in[k][i].
+// Defines the oracle of an element-wise operation. value: an expression of the input elements in[k][i].
 #define KBKI_MAP_REF(op_dir, value)                                      \
     KBKI_REF(op_dir) {                                                   \
         (void)s, (void)in;                                               \
@@ -2654,11 +2717,12 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  Base class of an element-wise operation Op. Op defines the function static float of(a, b). A raw Op copies its
-    first input bit by bit. Eager: written cache lines are evicted first. Host memory needs this, because lines
-    that the cache evicts in its own order cross the bus ten times slower. */
+/*  Base class of an element-wise operation Op. Op must define the function static float of(a, b). If Raw is true,
+    kernels copy the first input without converting any bits. If Eager is true, the cache evicts written lines
+    first. Outputs in host memory need Eager, because lines that the cache evicts in its own order cross the bus
+    ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
-    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: of the pipeline of rung 5
+    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: number of pipeline stages in rung 5
     static constexpr bool raw = Raw, eager = Eager;
 };
 template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const T* a, const T* b, T* y, int64_t i) {
@@ -2685,7 +2749,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, unroll is 3 % slower
+#define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads, unroll is 3 % slower
 
 template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
     constexpr int Width = Pack::width;
@@ -2696,8 +2760,8 @@ template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(co
     for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
     y->set(f);
 }
-// Each thread has U vectors of each input, one CTA width apart, so that each access of a warp is one contiguous
-// block of 512 bytes.
+// Each thread loads U vectors of each input. The vectors of a thread are one CTA width apart, so that each access
+// of a warp is one contiguous block of 512 bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -2729,15 +2793,16 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
 
-/*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
-    replaced by its result, and stored from there. A stage is free when its store has read the stage's shared
-    memory. The kernel checks this one tile later, so that no thread waits for a store that has just started. For
-    a raw Op, one thread of the CTA does all the work. */
+/*  A pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
+    into a pipeline stage in shared memory, is replaced there by its result, and is stored from there. A stage is
+    free when the bulk store of its tile has read the shared memory. The CTA waits for the bulk store of a tile
+    one tile later, so that no thread waits for a store that has just started. If Op is raw, one thread of the CTA
+    does all the work. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = Op::stages;
-    extern __shared__ uint4 kbki_ring[]; // each stage holds one tile of every input
+    extern __shared__ uint4 kbki_ring[]; // each pipeline stage holds one tile of every input
     __shared__ uint64_t full[Stages];
     const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
@@ -2783,8 +2848,8 @@ __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T
 #endif
 }
 
-// vector: all addresses have the same alignment modulo 16 bytes, so that one split into vectors is valid for all
-// tensors.
+// If the member `vector` is true, all addresses have the same alignment modulo 16 bytes, so that one split into
+// vectors is valid for all tensors.
 template <class T> struct kbki_map_io {
     const T *a, *b;
     T* y;
@@ -2800,7 +2865,8 @@ template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, k
     return kbki_check_dims(&args->s);
 }
 
-// These functions take kernels by pointer, so that each function is compiled once, not once per operation.
+// kbki_map_plain and kbki_map_wide take kernels by pointer, so that both functions are compiled once per element
+// type, not once per operation.
 template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -2820,8 +2886,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// If a tensor is too small to fill every SM with threads, each thread processes one vector, for any U. Tensors
-// with different alignments modulo 16 bytes are processed element by element.
+// If a tensor is too small to fill every SM with threads, each thread processes one vector, whatever the
+// parameter u is. Tensors with different alignments modulo 16 bytes are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2836,25 +2902,25 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
     kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-// Single: the operation for single elements before and after the vectors.
+// Single: the operation that is applied to the single elements before the first vector and after the last vector.
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    kbki_map_kernel<T> stride = NULL; // not needed: a single address cannot have different alignments
+    kbki_map_kernel<T> stride = NULL; // without inputs, there is one address, and rung 2 is never needed
     if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
-// Quotients x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two instructions, with an error of
-// at most 2 ulp; its result is 0 if 1 / d is not a normal number.
+// kbki_divide and kbki_invert return x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two
+// instructions, with an error of at most 2 ulp; its result is 0 if 1 / d is not a normal number.
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// The operation that a kernel applies to 16-byte vectors. For f32, it may divide within 2 ulp: for 1 M elements
-// in L2, correctly rounded quotients take 6 to 15 % more time. For 16-bit types, only the variant approx uses
-// another operation.
+// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32, the
+// divisions of this type have an error of up to 2 ulp: for 1 M elements in L2, a kernel with correctly rounded
+// divisions takes 6 to 15 % longer. For 16-bit types, kbki_map_whole<T, Op>::type is Op itself.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
@@ -2865,13 +2931,14 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// Defines these launchers, and approx, which applies Op_fast to vectors.
+// Defines the launchers of KBKI_MAP_RUNGS, and the launcher of approx, which applies Op_fast to vectors.
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
-    // shared memory per SM: 128 KiB for one input, 64 KiB for two; more is slower
+    // The CTAs of an SM together use 128 KiB of shared memory for one input, 64 KiB for two inputs. More CTAs are
+    // slower.
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2;
     kbki_map_io<T> io;
     size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
@@ -2880,7 +2947,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     if (!io.vector) return kbki_map_packs<T, Op>(a, st);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
-    if (shared == 0) return "a CTA cannot have that much shared memory here";
+    if (shared == 0) return "this device has too little shared memory per CTA";
     int64_t tiles = kbki_ceil(io.n, KBKI_WIDTH(T) * KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
     const unsigned ctas = (unsigned)(tiles < full ? tiles : full);
     kbki_map_bulk_k<T, Op><<<ctas, Op::raw ? 32 : 256, shared, st>>>(io.a, io.b, io.y, io.n);
@@ -2892,10 +2959,10 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (the double result, rounded once, is equal; division is IEEE); f16, bf16 1 ulp, norm-wise
-           3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because one large quotient can dominate
-           the norm
-    ladder as above; bulk: add only
+    check  f32 bit-exact, because the double result, rounded once, is equal, also for division
+           f16, bf16 1 ulp, norm-wise 3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because
+           one large quotient can dominate the norm
+    ladder     as every element-wise operation; only add has the rung bulk
     predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
                in which rungs? */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -2955,8 +3022,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; a raw copy: bits are not converted. bulk: cp.async.bulk in and out,
-           by one thread per CTA
+    ladder     as every element-wise operation; a raw copy: bits are not converted. In bulk, one thread per CTA
+               copies by cp.async.bulk to shared memory and from there
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
     predict    in which rung do the bytes in flight cover latency times bandwidth (Little's law)?
@@ -2967,7 +3034,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  n*s
     check  bit-exact
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
-    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset can set bytes only
+    99 cudart  the driver's memset of 32-bit or 16-bit words; the runtime's memset sets only bytes
     bound by   memory; nothing is read, so it is faster than a copy
     predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
@@ -2987,7 +3054,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  2*n
     bytes  3*n*s
     check  2 ulp
-    ladder as every element-wise operation; the operation of STREAM (McCalpin 1995)
+    ladder     as every element-wise operation; the operation is triad of STREAM (McCalpin 1995)
     bound by   memory
     predict    triad does twice the arithmetic of add. Which of the two is faster? */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3024,7 +3091,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     end of measured */
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
-#define KBKI_READ_CTAS 4096 // largest number of partial folds
+#define KBKI_READ_CTAS 4096 // largest number of partial results
 KBKI_TENSORS(fill_run, 1, t[0] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(read_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0))
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
@@ -3092,11 +3159,11 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float. The kernel is a template, because all kernels are.
+// T is float. The kernel is a template only because all kernels of this library are templates.
 template <class T, int U>
 __global__ void __launch_bounds__(512)
     kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
-    // Share: number of threads that read; the last warp reads nothing
+    // Share: number of threads of a CTA that read x; the last warp of the CTA reads nothing
     constexpr int Threads = 512, Share = Threads - 32;
     __shared__ uint32_t warps[32];
     const unsigned number = kbki_slot_number(counter, slots);
@@ -3174,8 +3241,9 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
-    walk (2 int32): number of hops, last index; indices are not checked. Clocks of the hops: int64 at workspace +
-    KBK_TICKETS, which gives the latency per hop without the launch; a hop includes one address calculation
+    walk holds two int32: the number of hops and the last index. Indices are not checked. The clock cycles that all
+    hops took are stored as one int64 at workspace + KBK_TICKETS. The clock cycles divided by the number of hops
+    are the latency per hop, without the launch; a hop includes one address calculation.
     flops  0
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
@@ -3235,7 +3303,8 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-// Each thread makes U reads, one CTA width apart, so that its stores are coalesced.
+// Each thread makes U reads. The results of a thread's reads are stored one CTA width apart, so that the stores
+// of a warp are coalesced.
 template <class T, int U>
 __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
@@ -3247,7 +3316,7 @@ __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64
     for (int u = 0; u < U; u++)
         if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
-// Indices and results are accessed with evict-first hints, so that the caches keep x.
+// Accesses to indices and results have evict-first hints, so that the caches keep x.
 template <class T, int U>
 __global__ void __launch_bounds__(256)
     kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
@@ -3263,7 +3332,7 @@ __global__ void __launch_bounds__(256)
         if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-// Checks the arguments and sets *ctas, to 0 if there is nothing to do.
+// Checks the arguments. Sets *ctas to the number of CTAs to launch, or to 0 if there is nothing to do.
 template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
     const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
@@ -3299,12 +3368,12 @@ __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* 
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
-    // seen == -1 is never true, because indices are not negative
+    // `seen` is never -1, because indices are not negative; the comparison keeps the loads from being removed
     if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return;
     int64_t begin = clock64();
 #pragma unroll 16
     for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
-    walk[1] = at; // stored before the clock is read, because it depends on the last hop
+    walk[1] = at; // waits for the last hop before the clock is read
     asm volatile("" ::"r"(at) : "memory");
     *clocks = clock64() - begin;
     walk[0] = KBK_HOPS;
@@ -3342,8 +3411,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
-    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1 if its first and last byte can be
-    written and read. A kernel checks this, but only if out[0] is not NULL
+    A block of n = rows * cols f32 is allocated and released. If out[0] is not NULL, a kernel writes and reads the
+    first and the last byte of the block, and sets usable (int32) to 1 if this works.
     flops  0
     bytes  4        usable
     check  equal
@@ -3353,8 +3422,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
                returns the memory to the driver
     3 pool     as async, release threshold UINT64_MAX
                                                <- the pool keeps the memory, so the driver need not map it again
-    The variants are host calls. They are timed by the host's clock and cannot be captured into a graph. Pools exist
-    until the program ends (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+    The variants of alloc are host calls, which are timed by the host's clock and cannot be captured into a graph.
+    Memory pools exist until the program ends (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
     predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
@@ -3415,8 +3484,8 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Checks whether host memory is pinned or pageable. With the wrong kind, another kind of copy would be timed, or
-// the kernel would fault.
+// Checks whether host memory is pinned or pageable, as the variant requires. With the wrong kind of memory,
+// another kind of copy would be timed, or the kernel would fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
@@ -3447,7 +3516,8 @@ template <class T> __global__ void kbki_usable_k(volatile char* block, size_t by
     *usable = block[0] & block[bytes - 1];
 }
 template <class T>
-const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // pool NULL: cudaMalloc
+// If pool is NULL, memory comes from cudaMalloc.
+const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) {
     const char* why = kbki_check_dims(&a->s);
     size_t bytes = (size_t)(a->s.rows * a->s.cols) * sizeof(T);
     void* block = NULL;
@@ -3458,7 +3528,7 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
 template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
-    static cudaMemPool_t pools[16]; // one pool per device
+    static cudaMemPool_t pools[16]; // one memory pool per device
     int device = 0;
     uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
@@ -3498,7 +3568,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two 16-byte vectors in flight
+    ladder     as every element-wise operation; unroll has two 16-byte vectors in flight
     predict    relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
@@ -3579,13 +3649,14 @@ KBKI_MAP_REF(gelu_tanh_fwd,
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
-// Evaluates a polynomial in x by Horner's scheme; the coefficient of the highest power comes first.
+// Returns the value at x of a polynomial, by Horner's scheme. The coefficient of the highest power comes first.
 template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
-// Returns tail(t), t >= 0, of the lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t). The
-// relative error is 1e-7 up to t = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
+// Returns tail(t) for t >= 0, a factor of the lower tail of the normal distribution: Phi(-t) = exp(-t^2 / 2)
+// tail(t). The relative error of tail(t) is 1e-7 for t up to 5.6, where Phi(-t) is 1e-8. Callers limit t to 16,
+// where exp(-t^2 / 2) is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
                        4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
@@ -3593,7 +3664,8 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// Limits |x| to 16. A NaN is lost here, but kbki_bell keeps it.
+// Returns |x|, limited to 16. If x is NaN, the result is not NaN, but callers also use kbki_bell(x), which is
+// then NaN.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3613,12 +3685,12 @@ template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// Returns x / (1 + 2^q). An overflow does not give NaN, because 2^q = inf gives 1 / inf = 0.
+// Returns x / (1 + 2^q). If 2^q overflows to infinity, the result is not NaN, because 1 / infinity is 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
-    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only needs the right sign
-    // and a large absolute value, because y is then rounded to 0 or to x.
+    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). For |x| > 5.6, q(x) needs only the right
+    // sign and a large absolute value, because the result y is then rounded to 0 or to x.
     static __device__ __forceinline__ float of(float x, float) {
         return kbki_logistic(
             x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
@@ -3685,7 +3757,9 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-#define KBKI_FAR 128.0 // limit of |x|: beyond it, every density and 1 - s are 0; the limit avoids inf * 0
+// Backward operations limit |x| to KBKI_FAR, which avoids inf * 0. For larger |x|, the densities in the formulas
+// are 0 and the logistic functions are 0 or 1.
+#define KBKI_FAR 128.0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
     t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
@@ -3695,7 +3769,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// Writes dy (p + q), and as magnitude the sum of the terms' absolute values.
+// Stores dy * (p + q) as value i of output 0. Stores |dy| * (|p| + |q|) as the magnitude of this value.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3721,7 +3795,7 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        // a wider limit than KBKI_FAR, because exp in double has a wider range
+        // the limit 1e3 of |x| is wider than KBKI_FAR, because exp in double has a wider range than in f32
         x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x;
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
@@ -3729,7 +3803,7 @@ KBKI_REF(silu_bwd) {
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    // a NaN is lost here, but callers use exp(x), too, which keeps it
+    // if x is NaN, the result of kbki_near is not NaN, but callers also use exp(x), which is then NaN
     return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
 // Returns s + s (1 - s) w, where s is the logistic function of v.
@@ -3762,9 +3836,9 @@ template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
-    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). p is a
-    // minimax fit over 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the
-    // exponential is negligible.
+    // For x = -t < 0, the derivative of GELU is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). The
+    // polynomial p is a minimax fit over 0 <= t <= 6.2. The error of the derivative is at most 7.5e-5 of the sum
+    // of |Phi(x)| and |x phi(x)|. For t > 6.2, exp(-t^2 / 2) is negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
         float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
                                              -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
@@ -3797,12 +3871,12 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
     y[i] = keep(i) ? x[i] * scale : 0     dx[i] = keep(i) ? dy[i] * scale : 0     n = rows * cols, p = shape.p
-    keep(i)  16-bit half i mod 8 (low half of a word first) of Philox block i / 8 is at least threshold =
-             round(65536 p); key = shape.seed, counter = (block, 0, 1). scale = 65536 / (65536 - threshold) in
-             f32, so that the mean is kept exactly; p = 1 gives zeros. A dropped NaN or infinity is 0
+    keep(i)   is true if 16-bit half i mod 8 of Philox block i / 8 (low half of each word first) is at least
+              threshold = round(65536 p); key = shape.seed, counter = (block, 0, 1). scale = 65536 / (65536 -
+              threshold) in f32, so that the mean is kept exactly; p = 1 gives zeros. A dropped NaN or inf is 0
     flops  n
     bytes  2*n*s     no mask in memory
-    check  bit-exact: x * scale rounded to f32, then to T
+    check  bit-exact: x * scale is rounded to f32, then to type T
     1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits not used
     2 vec      16-byte accesses, a call per vector
                                                  <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
@@ -3826,7 +3900,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
-#define KBKI_PURPOSE_DROPOUT 1 // word 3 of the Philox counter: 1 for the mask, 0 for inputs
+#define KBKI_PURPOSE_DROPOUT 1 // word 3 of the Philox counter: 1 for dropout's mask, 0 for inputs
 KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
@@ -3838,12 +3912,13 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// Returns 16-bit half h of a block. With a variable index, the compiler would put the block into local memory.
+// Returns 16-bit half h of a Philox block. The code selects the half without indexing, because a variable index
+// would make the compiler put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
 }
-// Returns whether element i is kept.
+// Returns whether dropout keeps element i, that is, does not set it to 0.
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
@@ -3862,7 +3937,7 @@ __device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, ui
     y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
 
-// Rung 1: one thread, and one Philox call, per element.
+// Rung 1: one thread per element, which makes one Philox call.
 template <class T>
 __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -3871,8 +3946,8 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Vector p has elements p * Width to p * Width + Width - 1. They use all numbers of a Philox block (16-bit
-// types), or half of them (f32).
+// Vector p has elements p * Width to p * Width + Width - 1. If T has 16 bits, these elements use all eight 16-bit
+// numbers of a Philox block; if T is f32, they use four of these numbers.
 template <class T, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH)
     kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
@@ -3887,7 +3962,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        // index of the first 16-bit half of the block that belongs to this vector
+        // index of the first of the Philox block's 16-bit halves that this vector uses
         int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
@@ -3901,7 +3976,8 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
 }
 
 template <class T> using kbki_dropout_kernel = void (*)(const T*, T*, int64_t, uint64_t, uint32_t, float);
-// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks, and the naive kernel runs.
+// If the base address is not aligned to 16 bytes, the naive kernel runs, because a vector would need random
+// numbers from two Philox blocks.
 template <class T>
 const char* kbki_dropout(const kbk_args* a, kbk_stream st, kbki_dropout_kernel<T> kernel, int vectors) {
     kbki_map_io<T> io;
@@ -3937,12 +4013,14 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
              distributed shared memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
-    one CTA added all partial sums, this would take longer than everything before, because one SM reads about 100
-    GB/s from L2. The sum is therefore hierarchical: the last CTA of each group of 16 adds 16 parts, and the last
-    of these CTAs adds the sums of the groups. */
+/*  Many CTAs together compute column sums. Each CTA stores one partial sum for each of `width` columns, and
+    increments a counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer
+    than the rest of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore
+    hierarchical. CTAs form groups of 16, and the last CTA of each group adds the partial sums of its group. The
+    CTA that finishes its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
-KBK_FN int64_t kbki_part_ctas(int64_t width) { // result: at most 320, for 20 groups of 16 and 21 counters
+// Returns at most 320 CTAs: they form 20 groups of 16, which need 21 counters.
+KBK_FN int64_t kbki_part_ctas(int64_t width) {
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
 }
@@ -3952,23 +4030,24 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  Prefetches the next rows by cp.async while this row is processed. Each thread copies its own vectors to shared
-    memory and later reads only these, so no barrier is needed. Loads in flight take no registers. */
+/*  Copies one 16-byte vector to shared memory by cp.async. Kernels use kbki_ahead to prefetch the next rows while
+    they process a row. Each thread later reads only the vectors that it has copied, so no barrier is needed.
+    Copies in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // converted to a global address; the calling loops were timed with this form
+    // `from` is converted to a global address, because the loops that call kbki_ahead were timed in this form.
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// KBKI_CTA: threads of a CTA if a row has `threads` threads; KBKI_ROWS: rows per CTA. A CTA for short rows
-// has four warps, and each warp has one or more rows.
+// KBKI_CTA: number of threads of a CTA if `threads` threads process a row. KBKI_ROWS: number of rows that a CTA
+// processes at once. A CTA for short rows has four warps, and each warp processes one or more rows.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
-// loses three digits. With blocks of 256 squares of 16-bit numbers, whose last bits are zero, the sum is 5e-7 too
-// small; with blocks of 128, 1e-7.
+// loses three digits. With blocks of 128, the sum of many squares of 16-bit numbers has a relative error of
+// -1e-7. With blocks of 256, the relative error is -5e-7, because the last bits of such squares are zero.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -3979,9 +4058,9 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants. With
-    a variable number, each CTA reserves all 16 barriers, and the barriers of an SM then suffice for few CTAs
-    only. */
+/*  kbki_group_all is kbki_all for groups of threads within a CTA; each group has a named barrier. The numbers of
+    the named barriers are compile-time constants. If barrier numbers were variables, each CTA would reserve all
+    16 barriers, and the barriers of an SM would suffice for only a few CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4005,7 +4084,8 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-// Reduces over a CTA of any number of warps. slots: 32 values in shared memory; each reduction needs its own.
+// Reduces v over a CTA of any number of warps. slots: an array of 32 values in shared memory; each reduction of a
+// kernel needs its own array.
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4015,8 +4095,9 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Combines the (max, sum) pairs of the warps to the pair of the row, with one barrier. All threads of a warp
-    must pass the pair of this warp. Two calls with the same slots need another barrier between them. */
+/*  Combines the (max, sum) pairs of the warps that process a row to the pair of the row, with one barrier. All
+    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel needs
+    another barrier. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4028,16 +4109,16 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// Combines the (max, sum) pairs of the threads to the pair of the row.
+// Combines the (max, sum) pairs of the threads that process a row to the pair of the row.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-/*  Prevents the assembler (ptxas) from keeping unpacked values. Two passes unpack the same words, and ptxas would
-    keep all floats in registers between the passes. pack.forget() prevents the same in the compiler. The XOR
-    changes nothing, because gridDim.z is below 65536. */
+/*  Prevents the assembler (ptxas) from keeping the floats of a vector in registers between two passes that both
+    convert the vector to floats. pack.forget() prevents the compiler from keeping the floats in registers. The
+    XOR with gridDim.z >> 16 changes nothing, because gridDim.z is below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4046,7 +4127,7 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-// Writes a warp's value to the address `to` in the shared memory of every CTA of the cluster.
+// Writes v, a value of the calling warp, to address `to` in the shared memory of every CTA of the cluster.
 template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value* to, Value v) {
 #if __CUDA_ARCH__ >= 900
     uint32_t words[sizeof(Value) / 4];
@@ -4060,8 +4141,8 @@ template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value*
 }
 #define KBKI_CLUSTER 8 // largest cluster size that every GPU with clusters supports
 
-// Sets *ctas to the number of CTAs of a kernel that are resident on the device at once, at most `most`; 0 if an
-// SM has too little shared memory.
+// Sets *ctas to the number of CTAs of a kernel that can be resident on the device at the same time, limited to
+// `most`. Sets *ctas to 0 if an SM has too little shared memory.
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4075,7 +4156,7 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// Sets *n to the number of clusters of this configuration that are resident on the device at once.
+// Sets *n to the number of clusters with configuration *cfg that can be resident on the device at the same time.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4084,10 +4165,11 @@ template <class Kernel>
 __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_clusters((const void*)kernel, cfg, n);
 }
-// Returns the number of threads, a multiple of 32, that process `packs` vectors with `each` vectors per thread.
+// Returns the number of threads, a multiple of 32, that process `packs` vectors if a thread processes up to
+// `each` vectors.
 KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
-// Returns the number of elements per thread if a CTA processes a row: few, for more threads, if all rows run at
-// once; otherwise 32.
+// Returns the number of elements per thread for a kernel in which one CTA processes a row. If all rows can be
+// resident at the same time, the number is smaller, so that more threads share a row. Otherwise it is 32.
 KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
     for (int64_t each = 8; each < 32; each *= 2)
         if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
@@ -4096,15 +4178,15 @@ KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel
-    with at most as many clusters as are resident at once. */
+/*  Launches kernel(args...) as clusters of `size` CTAs. If in_turn is false, there is one cluster per row. If
+    in_turn is true, the kernel is persistent, with at most as many clusters as can be resident at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
     const size_t bytes = shared;
     const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &shared);
-    if (why || (bytes && !shared)) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || (bytes && !shared)) return why ? why : "this device has too little shared memory per CTA";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
@@ -4112,7 +4194,7 @@ KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int thread
     cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = shared;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &n);
-    if (e == cudaSuccess && n < 1) return "the device holds no such cluster";
+    if (e == cudaSuccess && n < 1) return "the device cannot run a cluster of this size";
     if (!in_turn && !kbki_grid_ok(rows * size)) return KBKI_TEXT_GRID;
     cfg.gridDim = dim3((unsigned)(in_turn && n < rows ? n : rows) * (unsigned)size);
     if (e == cudaSuccess) e = cudaLaunchKernelExC(&cfg, kernel, args);
@@ -4125,7 +4207,7 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // longest row that is split over a cluster, in vectors
+#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // longest row that is split over a cluster, in 16-byte vectors
 
 // --- column sums
 __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, int64_t width, int64_t c) {
@@ -4135,7 +4217,7 @@ __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, in
     for (unsigned i = 0; i < n; i++, part += width) sum += __ldcg(part);
     return sum;
 }
-// Calls put(column, sum) for all columns; reads four columns at a time if width is a multiple of 4.
+// Calls put(column, sum) for all columns. Reads four columns at a time if width is a multiple of 4.
 template <class Put>
 __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, Put put) {
     if (width % 4) {
@@ -4153,8 +4235,9 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call this function after the CTA has written its part (row blockIdx.x of `part`). It
-// calls put(column, sum) once per column. CTAs of equal blockIdx.x share a part.
+// All threads of all CTAs call kbki_part_finish after their CTA has written its partial sums to row blockIdx.x of
+// `part`. kbki_part_finish calls put(column, sum) once per column. CTAs with equal blockIdx.x share a row of
+// `part`.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4167,9 +4250,9 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  Adds the parts in a separate kernel, in which every SM reads a share of them. With many columns, one SM would
-    be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a thread
-    are in flight at once. */
+/*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
+    there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
+    of them. 64 threads share a column, so that all loads of a thread can be in flight at the same time. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4203,14 +4286,14 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// Launches this kernel by PDL, after the kernel that writes the parts; width must be a multiple of 4.
+// Launches kbki_part_add_k by PDL, after the kernel that writes the partial sums. width must be a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result. With two values, the sum of the second values has the number column + cols. A CTA processes 32 columns
-    by 32 rows at a time. */
+/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two
+    is true. f.put(column, sum) receives each sum. If there are two values, the sum of the second values has
+    column number column + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4235,7 +4318,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// Launches this kernel by PDL, after the kernel that writes the terms.
+// Launches kbki_columns_k by PDL, after a kernel that writes terms of the sums.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4264,12 +4347,12 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                                                         (Milakov & Gimelshein 2018). No gain for rows of 16 KiB:
                                                         presumably L1 serves the third read of block, and online
                                                         needs more arithmetic (DRAM 72 % instead of 78 %)
-    4 onepass  16-byte accesses, row in registers, one barrier
+    4 onepass  16-byte accesses; the row stays in registers; one barrier per row
                                                      <- one read, up to 32768 elements; longer rows as shared
     5 shared   row in shared memory, up to 227 KiB   <- longer rows with one read: a thread needs registers for one
                                                         vector only. Slower where registers suffice: 1212 k bank
                                                         conflicts instead of 20 k, and each exponential twice
-    6 cluster  row split over 2, 4 or 8 CTAs; (max, sum) exchanged through distributed shared memory
+    6 cluster  row split over 2, 4 or 8 CTAs; they exchange (max, sum) pairs through distributed shared memory
                                                      <- one read, up to 512 KiB per row. Slower for rows of 16 KiB:
                                                         all CTAs of a cluster wait for each other (DRAM 75 %)
     bound by   memory: compare with bytes / copy bandwidth. If all numbers of a row are -inf, the result is NaN,
@@ -4302,7 +4385,7 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row, three passes; not coalesced.
+// One thread per row makes three passes over the row; loads are not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4314,7 +4397,7 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
-// One CTA per row, three coalesced passes; two tree reductions in shared memory.
+// One CTA per row makes three coalesced passes over the row, and two tree reductions in shared memory.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -4327,7 +4410,8 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
-// One CTA per row. Online softmax: one pass for maximum and sum, one for the result; one tree reduction of the pairs.
+// One CTA per row, online softmax: one pass computes maximum and sum, a second pass computes the result. One tree
+// reduction combines the (max, sum) pairs of the threads.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair s[256];
@@ -4340,7 +4424,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Combines the (max, sum) pairs of `count` warps to the pair of the row.
+// Combines the (max, sum) pairs of `count` warps that process a row to the pair of the row.
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4351,10 +4435,11 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to
-    the maximum of the warp, so that one barrier serves maximum and sum. If a row is all -inf, its sum is 0, and 0
-    * (1 / 0) gives the NaN of the formula. Adding the logarithm of the sum to the exponent would save a
-    multiplication, but its error of half an ulp of the maximum is too large for f16 logits of 6000 and more. */
+/*  Loads have 16 bytes, and the row stays in registers. Lanes: number of threads per row; 0 means one CTA per
+    row. Exponentials are relative to the maximum of the warp, so that one barrier is enough for maximum and sum.
+    If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does the formula of softmax.
+    If the exponent included the logarithm of the sum, a multiplication would be saved. But the exponent would
+    have an error of half an ulp of the maximum, which is too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4397,9 +4482,9 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-/*  One CTA per row; the row is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that
-    the same split into vectors is valid for both. Threads read only the vectors that they copied, so no barrier
-    is needed. */
+/*  One CTA per row copies the row to shared memory. The copy has the row's alignment modulo 16 bytes, so that row
+    and copy are split into vectors in the same way. Each thread reads only the vectors that it has copied, so no
+    barrier is needed. */
 template <class T, int Width>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4446,8 +4531,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, from) * factor);
 }
 
-// Like the shared kernel, but the row is split over a cluster of CTAs: every warp writes its (max, sum) pair to
-// all of these CTAs, through distributed shared memory. Rows must be aligned to 16 bytes.
+// Like kbk_softmax_fwd_shared_k, but each row is split over the CTAs of a cluster. Every warp writes its (max,
+// sum) pair to all CTAs of the cluster, through distributed shared memory. Rows must be aligned to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4492,10 +4577,11 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The plain rungs end here. The kernel below processes rows that fit neither into registers nor into shared
-// memory.
+// ---- The plain rungs end here. kbki_softmax_fwd_long_k processes rows that fit neither into registers nor into
+// shared memory.
 
-// Two reads of the row; the second runs backwards, because the end of the row is still in the L2 cache.
+// Reads the row twice. The second read runs from the end of the row to its start, because the end of the row is
+// still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4556,7 +4642,8 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     return kbki_softmax_plain<T>(a, st, kernel, 1, !bytes || threads > 512 ? 512 : threads, bytes);
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width; // vectors per thread
+    // numbers of 16-byte vectors per thread
+    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     const int64_t cols = a->s.cols, each = kbki_row_elements(a->s.rows, cols), threads = kbki_threads(cols, each);
     if (!kbki_whole_packs<T>(a->in[0], a->out[0], cols) || threads > 1024) return kbk_softmax_fwd_shared<T>(a, st);
     if (cols <= 8 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 1, 8>, 16, 128);
@@ -4577,7 +4664,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_whole_packs<T>(x, y, cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    // the smallest cluster in which each CTA has at most 64 KiB of the row; a larger one if there are few rows
+    // Chooses the smallest cluster in which each CTA has at most 64 KiB of the row, or a larger cluster if there
+    // are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 4096 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 2);
@@ -4602,7 +4690,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared   cp.async copies both rows to shared memory
                                                      <- longer rows, up to 113 KiB, with one read; loads in flight
                                                         take no registers
-    5 cluster  rows split over 2, 4 or 8 CTAs; sums exchanged through distributed shared memory
+    5 cluster  rows split over 2, 4 or 8 CTAs; they exchange their sums through distributed shared memory
                                                      <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: what share of a copy's bandwidth is left if a row is read twice, and L2 serves
@@ -4617,7 +4705,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has the range of probabilities, whose mean is 1 / cols.
+// The input y has random numbers from 0 to 2 / cols. The mean of such numbers is 1 / cols, like the mean of
+// probabilities.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -4637,7 +4726,7 @@ KBKI_REF(softmax_bwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row, two passes; not coalesced.
+// One thread per row makes two passes over the row; loads are not coalesced.
 template <class T>
 __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
     const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -4648,7 +4737,7 @@ __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t 
     for (int64_t c = 0; c < cols; c++) dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot.get()));
 }
 
-// One warp per row, two coalesced passes, shuffles.
+// One warp per row makes two coalesced passes over the row. Shuffles add the sums of the lanes.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_softmax_bwd_warp_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4662,7 +4751,8 @@ __global__ void __launch_bounds__(128)
         dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot));
 }
 
-// 16-byte loads, both rows in registers. Lanes: threads per row; 0: one CTA per row.
+// Loads have 16 bytes, and a row of dy and a row of y stay in registers. Lanes: number of threads per row; 0
+// means one CTA per row.
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_bwd_onepass_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4698,8 +4788,8 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-// One CTA per row; cp.async copies both rows to shared memory, so that they need no registers. Threads read only
-// the vectors that they copied, so no barrier is needed.
+// One CTA per row copies the rows of dy and y to shared memory by cp.async, so that these rows need no registers.
+// Each thread reads only the vectors that it has copied, so no barrier is needed.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_shared_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4734,8 +4824,8 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// Like the shared kernel, but the rows are split over a cluster of CTAs: every warp writes its sum to all of
-// these CTAs, through distributed shared memory.
+// Like kbk_softmax_bwd_shared_k, but the rows are split over the CTAs of a cluster. Every warp writes its sum to
+// all CTAs of the cluster, through distributed shared memory.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_cluster_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4778,10 +4868,11 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The plain rungs end here. The kernel below processes rows that do not fit into shared memory, or are not
-// aligned to 16 bytes.
+// ---- The plain rungs end here. kbki_softmax_bwd_long_k processes rows that do not fit into shared memory, or are
+// not aligned to 16 bytes.
 
-// Two reads of the rows; the second runs backwards, because the ends of the rows are still in the L2 cache.
+// Reads the rows twice. The second read runs from the ends of the rows to their starts, because the ends are
+// still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512)
     kbki_softmax_bwd_long_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4865,7 +4956,8 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_dsoftmax_whole<T>(a) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    // the smallest cluster in which each CTA has at most 32 KiB of each row; a larger one if there are few rows
+    // Chooses the smallest cluster in which each CTA has at most 32 KiB of each row, or a larger cluster if there
+    // are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 2048 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 4);
@@ -4891,14 +4983,15 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
            has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
     1 naive    thread per row; adds x - x[r,0], so that sums are small <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
-    3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
-               mean, and these are combined (Chan, Golub & LeVeque 1979)
+    3 onepass  16-byte accesses; the row stays in registers; one barrier per row
+               each warp computes moments relative to its own mean, and these are combined (Chan, Golub & LeVeque
+               1979)
                                                          <- one read, up to 32768 elements; longer rows take three
-    4 persist  persistent kernel, w and b in registers, the next rows prefetched into shared memory by cp.async
+    4 persist  persistent kernel; w and b stay in registers; cp.async prefetches the next rows into shared memory
                                                          <- w and b read once per CTA, not once per row; up to
                                                             2048 vectors of 16 bytes. No gain if many CTAs fit
                                                             into an SM: occupancy is 35 % instead of 70 %
-    5 cluster  row split over 2, 4 or 8 CTAs, moments exchanged through distributed shared memory
+    5 cluster  row split over 2, 4 or 8 CTAs; they exchange their moments through distributed shared memory
                                                          <- one read, up to 512 KiB per row; more SMs for few rows.
                                                             Slower for many short rows: 24 % occupancy, DRAM 72 %
     bound by   memory: compare with bytes / copy bandwidth
@@ -4933,26 +5026,27 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        // if the mean is near 0, its error depends on the terms of its sum
+        // if the mean is near 0, the error of the mean still depends on the absolute values of the elements
         if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size;
     }
 }
 
 #ifdef __CUDACC__
 // Layer: true for layer normalisation; false for RMS normalisation (>>rmsnorm), which has no mean, no bias and no
-// sum of deviations. mean and rstd are not written if their pointer is NULL.
+// sum of deviations. If the pointer mean or rstd is NULL, this output is not written.
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32
-    would be large relative to the deviations of nearly equal numbers. s: the sum of the deviations from `mean`,
-    and the sum of their squares; each: 1 / (number of elements of the row). */
+/*  The moments of a row are float3(mean, rest, rstd). The mean of the row is mean + rest: if the elements are
+    nearly equal, the rounding error of a single f32 mean would be large relative to their deviations. s: the sum
+    of the deviations of the elements from `mean`, and the sum of the squares of these deviations. each: 1 /
+    (number of elements of the row). */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// Returns 1 / (number of elements of a row). The asm statement keeps this division where it is called, while
-// loads are in flight; the compiler would move it behind the reductions.
+// Returns 1 / (number of elements of a row). Without the asm statement, the compiler would move the division
+// behind the reductions. With the asm statement, the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -4967,7 +5061,7 @@ template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float 
     return kbki_type<T>::from(fmaf((x - m.x - m.y) * m.z, kbki_float(*w), Layer ? kbki_float(*b) : 0));
 }
 
-// One thread per row: mean, then variance, then the result (two-pass variance).
+// One thread per row computes the mean, then the variance, then the result (two-pass variance).
 template <class T, bool Layer>
 __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd,
                                           int64_t rows, int64_t cols) {
@@ -4987,7 +5081,7 @@ __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T*
     kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// One warp per row, three coalesced passes.
+// One warp per row makes three coalesced passes over the row.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, const T* w, const T* b, T* y, float* mean,
                                                                 float* rstd, int64_t rows, int64_t cols) {
@@ -5009,8 +5103,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Combines the moments of two disjoint sets. Moments: number of elements, mean, sum of deviations from this mean,
-// sum of squared deviations.
+// Combines the moments of two disjoint sets of elements. The moments of a set are: number of elements, mean, sum
+// of deviations from this mean, sum of squared deviations.
 __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
     const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
     if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
@@ -5018,9 +5112,9 @@ __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
                        fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
 }
 
-/*  Combines the moments of the warps to the moments of the row (Chan, Golub & LeVeque 1979). v: moments of warp
-    number threadIdx.x % 32 (number of elements, mean, sum of deviations from this mean, sum of squared
-    deviations); zeros if the CTA has no such warp. */
+/*  Combines the moments of the warps that process a row to the moments of the row (Chan, Golub & LeVeque 1979).
+    In lane i of a warp, v holds the moments of warp i: number of elements, mean, sum of deviations from this
+    mean, sum of squared deviations. If the CTA has no warp i, v is zero in lane i. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
     if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
     const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
@@ -5028,10 +5122,10 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float
     return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
 }
 
-/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that
-    one barrier serves mean and variance. Early: w and b are loaded together with the row; this is faster if all
-    rows run at once. If there are more rows, other CTAs hide the latency of w and b, and the registers for them
-    would cost occupancy. */
+/*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
+    mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
+    loaded together with the row, which is faster if all rows are resident at the same time. If there are more
+    rows, other CTAs hide the latency of w and b; early loads would then take registers and reduce the occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024,
                                   Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
@@ -5043,7 +5137,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // number of elements of the warp
+    int count = 0; // number of elements of the row that this warp processes
     x += blockIdx.x * cols, y += blockIdx.x * cols;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5066,7 +5160,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5090,8 +5184,9 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-/*  Persistent kernel: each CTA loops over rows, w and b stay in registers, and cp.async prefetches the next rows
-    while one row is processed. Threads read only the vectors that they copied, so no barrier is needed. */
+/*  A persistent kernel: each CTA loops over rows. w and b stay in registers, and cp.async prefetches the next
+    rows while a CTA processes a row. Each thread reads only the vectors that it has copied, so no barrier is
+    needed. */
 template <class T, bool Layer, int Packs, int Stages>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_fwd_persist_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5111,7 +5206,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
     for (int i = 0; i < Stages; i++) prefetch(blockIdx.x + (int64_t)i * gridDim.x, i);
     const float each = kbki_share((int)cols);
-    int count = 0; // number of elements of the warp
+    int count = 0; // number of elements of the row that this warp processes
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         g[u].fill(0), h[u].fill(0);
@@ -5139,7 +5234,7 @@ __global__ void __launch_bounds__(512)
         const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
+            const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
@@ -5163,8 +5258,8 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// Like onepass, but the row is split over a cluster of CTAs: every warp writes its moments to all of these CTAs,
-// through distributed shared memory.
+// Like kbk_layernorm_fwd_onepass_k, but each row is split over the CTAs of a cluster. Every warp writes its
+// moments to all CTAs of the cluster, through distributed shared memory.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5177,7 +5272,7 @@ __global__ void __launch_bounds__(1024)
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // number of elements of the warp
+    int count = 0; // number of elements of the row that this warp processes
     x += at, y += at, w += rank * share * Width, b += rank * share * Width;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5201,7 +5296,7 @@ __global__ void __launch_bounds__(1024)
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5229,10 +5324,11 @@ __global__ void __launch_bounds__(1024)
 }
 
 // ---- The plain rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
-// are not aligned or too long.
+// are not aligned to 16 bytes or do not fit into registers.
 
-/*  Lanes lanes of a warp process Rows rows. All these rows are loaded before the first is used, so that all rows
-    of a small tensor are in flight at the same time. w and b are loaded once. */
+/*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
+    first of them, so that all rows of a small tensor are in flight at the same time. The group loads w and b only
+    once for all of its rows. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5275,7 +5371,8 @@ __global__ void __launch_bounds__(256)
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? middle[i] : 0; // vectors beyond the end stay 0
+            // elements beyond the end of the row stay 0
+            const float from = lane + u * Lanes < packs ? middle[i] : 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) {
                 f[i][u][k] -= from, s[i].x += f[i][u][k];
@@ -5305,7 +5402,8 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One CTA per row of any length and alignment: three passes; the caches serve the second and the third.
+// One CTA per row, which may have any length and alignment. The CTA makes three passes over the row; the caches
+// serve the second and the third pass.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512)
     kbki_layernorm_fwd_long_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5407,7 +5505,8 @@ const char* kbki_norm_lanes(const kbki_norm<T>& n, kbk_stream st) {
                             32 * per_cta, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width; // vectors per thread
+    // numbers of 16-byte vectors per thread
+    constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5422,7 +5521,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // more threads give a lower latency; but with 8 elements of 16 bits per thread, indexing takes too much time
+    // With more threads, a row takes less time. But with only 8 elements of 16 bits per thread, index computations
+    // take too much time.
     const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
@@ -5457,11 +5557,12 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / KBKI_WIDTH(T);
     if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
-    // the smallest cluster with at most 512 threads per CTA; a larger one if there are few rows
+    // Chooses the smallest cluster with at most 512 threads per CTA, or a larger cluster if there are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // early needs two CTAs of at most 512 threads per SM, so that clusters of 8 leave no SM of a GPC idle
+    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each): clusters of 8 then leave no SM
+    // of a GPC idle.
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
@@ -5489,8 +5590,9 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second read of a row comes from the caches
-    4 onepass  one CTA per SM, column sums in registers, the next rows prefetched into shared memory, 16-byte
-               accesses; a second kernel adds the column sums, by programmatic dependent launch (PDL)
+    4 onepass  one CTA per SM; column sums stay in registers; the next rows are prefetched into shared memory
+               accesses have 16 bytes; a second kernel, launched by programmatic dependent launch (PDL), adds the
+               column sums of the CTAs
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth
@@ -5511,7 +5613,8 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// Computes dx of one row, and the size of the terms that cancel. For RMS normalisation, mean and centre are 0.
+// Computes dx of one row. Stores in *size how large those terms of dx are that may cancel each other. For RMS
+// normalisation, mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5521,12 +5624,15 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    wide = sqrt(wide / (double)n); // 1 if rstd is that of x; otherwise it scales the error of the mean
+    // `wide` becomes the root mean square of xhat: 1 if rstd was computed from x; otherwise `wide` scales the
+    // error of the mean
+    wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// Computes dw and db over all rows; if size > 0, instead the sums of the terms' absolute values, times size.
+// Computes dw and db over all rows. If size > 0, computes instead the sums of the absolute values of the terms,
+// times size.
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -5555,14 +5661,15 @@ KBKI_REF(layernorm_bwd) {
 KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
-// Loads mean and rstd of a row; for RMS normalisation, the mean is 0.
+// Loads and returns (mean, rstd) of a row. For RMS normalisation, the mean is 0.
 template <bool Layer>
 __device__ __forceinline__ float2 kbki_moments_of(int64_t row, const float* mean, const float* rstd) {
     return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
 }
 
-// One CTA per row. The first pass computes the sums of the row, the second dx and the atomics for dw and db.
-// sums: the column sums for dw, then those for db.
+// One CTA per row. The first pass over the row computes the sums of the row. The second pass computes dx, and
+// adds the terms of dw and db to `sums` by atomics. sums: the column sums for dw, followed by the column sums for
+// db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256)
     kbk_layernorm_bwd_atomic_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5586,7 +5693,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row; computes dx only. A second kernel, kbki_columns, computes dw and db.
+// One warp per row computes only dx. A second kernel, kbki_columns_k, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5610,7 +5717,7 @@ __global__ void __launch_bounds__(128)
 }
 
 // Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
-// the column sums of each CTA, first for dw, then for db.
+// for each CTA, its column sums for dw, followed by its column sums for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5653,20 +5760,22 @@ __global__ void __launch_bounds__(512)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. For wide rows
-    of 16-bit types, there are too few registers for the vectors: they stay in shared memory (Held = false) and
-    are loaded again for dx. Keep: xhat and g stay in registers, as floats, from the row's sums to dx, so that
-    they are computed only once. */
+/*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
+    all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
+    vectors of dy and x. If Held is false, the vectors of dy and x stay in shared memory and are loaded again when
+    dx is computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that xhat and
+    g are computed only once. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        // not v * rstd - mean * rstd: if rstd is large, the rounding error of mean * rstd is large
+        // The formula is not v * rstd - mean * rstd, because the rounding error of mean * rstd is large if rstd
+        // is large.
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Loads vector u of dy and of x, which kbki_ahead prefetched. x begins `room` vectors after dy; a thread's
-    // vectors are 512 apart.
+    // Loads vector u of dy and vector u of x from shared memory, to which kbki_ahead prefetched them. In shared
+    // memory, x begins `room` vectors after dy, and the vectors of a thread are 512 vectors apart.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -5695,7 +5804,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
         return s;
     }
-    // Computes and stores dx of the row; s: the row's sums divided by its length.
+    // Computes and stores dx of the row. s: the sums of the row divided by the length of the row.
     __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
         float a = Layer ? -s.x * st.y : 0, b = -s.y * st.y;
         dx += t * width;
@@ -5717,7 +5826,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // Adds the column sums of all rows that a warp processes at once; every thread gets the result.
+    // Adds the column sums of all rows that a warp processes at the same time. Every thread of the warp gets the
+    // totals of its columns.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -5727,13 +5837,15 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Returns the position in shared memory of group `four` (four column sums) of thread t. Positions of
-    // neighbouring threads are adjacent. For 16-bit types, odd groups use the other half of the banks. Neither
-    // the writes, by thread, nor the reads, by column, have bank conflicts.
+    // Returns the position in shared memory of group `four` of thread t; a group is four column sums. Groups of
+    // neighbouring threads are adjacent in shared memory. For 16-bit types, groups with odd numbers use the other
+    // half of the banks. There are no bank conflicts, neither when threads write their groups nor when groups are
+    // read in the order of columns.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns: `fours` groups of four for dw, then those for db.
+    // Stores the sums of this thread's columns to shared memory. In shared memory, the sums for dw come first;
+    // the sums for db begin `fours` float4 elements later.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -5743,8 +5855,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // Adds the column sums of the CTA's groups of threads and stores them to part, by column: for dw, then for
-    // db.
+    // Adds the column sums of all groups of threads of the CTA. Stores the totals to `part` in the order of the
+    // columns, first for dw, then for db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -5761,10 +5873,11 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
-    Threads threads, so that 512 / Threads rows are processed at once; the column sums of these 512 / Threads
-    groups are added in shared memory, in a fixed order. A warp that processes several rows continues as long as
-    its first row exists; missing rows are replaced by zeros. */
+/*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer column sums must be added at the end.
+    `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The column sums
+    of the 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
+    several rows at the same time continues as long as the first of its rows exists. Rows that do not exist are
+    replaced by rows of zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5772,11 +5885,13 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    constexpr int Meeting = Threads < 32 ? 16 : Groups; // number of groups whose sums are added in shared memory
+    // number of groups of threads whose column sums are added in shared memory
+    constexpr int Meeting = Threads < 32 ? 16 : Groups;
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // index of the row in its warp
+    // index of this thread's row among the rows of its warp
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0;
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
@@ -5823,13 +5938,14 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // This barrier satisfies racecheck, which confuses barrier 0 with a named barrier that fills while other
-    // warps wait at barrier 0.
+    // The kernel does not need this barrier. The barrier prevents a false report of the tool racecheck, which
+    // confuses barrier 0 with a named barrier if the named barrier fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers. The kernels of >>rows call term and put for the column sums.
+// Arguments of the launchers of layernorm bwd and rmsnorm bwd. The kernels of >>rows that compute column sums
+// call the members term and put.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -5837,7 +5953,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1; // number of sums per column
+    static constexpr int sums = Layer ? 2 : 1; // number of sums per column: dw and db, or only dw
     __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
         const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
         const float d = kbki_float(dy[row * cols + c]);
@@ -5911,7 +6027,7 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // stages for the longest rows
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // number of prefetch stages for the longest rows
     static const kbki_plan<void(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
                                 float* part, int64_t rows, int64_t cols)>
         plans[] = {
@@ -5960,7 +6076,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     1 naive    thread per row                            <- slow: not coalesced, two reads
     2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
     3 onepass  16-byte accesses, row in registers        <- one read, up to 32768 elements; longer rows take two
-    4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory by cp.async
+    4 persist  persistent kernel; w stays in registers; cp.async prefetches the next rows into shared memory
                                                          <- w read once per CTA; up to 2048 vectors of 16 bytes.
                                                             No gain: occupancy is 47 % instead of 92 %
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row; more SMs for few rows.
@@ -6003,7 +6119,7 @@ KBKI_REF(rmsnorm_fwd) {
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second read of a row comes from the caches
-    4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
+    4 onepass  rows and column sums stay in registers; the next rows are prefetched into shared memory
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: one sum per column instead of two. Does rung 4 become faster, if memory limits it?
@@ -6119,9 +6235,10 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Computes the sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. Each thread has U vectors of each
-    input in flight. Share: number of threads of a CTA that read x; the CTA's last warp reads no x. It takes the
-    ticket and helps to add the partial sums. */
+/*  Computes the sum of x, or the sum of (x - y)^2 if Inputs = 2, and divides the sum by `count`. Each thread has
+    U vectors of each input in flight. Share: number of threads of a CTA that read the inputs. The last warp of a
+    CTA reads no inputs; one of its threads takes the CTA's ticket (kbki_slot_number), and the warp helps to add
+    the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6150,8 +6267,8 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            // the sum of a vector first, because adding numbers of few bits to a long sum often rounds in one
-            // direction
+            // The elements of a vector are added first, because adding numbers of few bits one by one to a long
+            // sum often rounds in the same direction.
             sum.add(part);
         }
     }
@@ -6162,7 +6279,7 @@ __global__ void __launch_bounds__(Share + 32)
     if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-// Checks the arguments of a sum over x and y; y is NULL if there is only one input.
+// Checks the arguments of a sum over x, or over x and y. y is NULL if x is the only input.
 template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
     const int64_t n = a->s.rows * a->s.cols;
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
@@ -6171,8 +6288,8 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     const char* why = kbki_check_dims(&a->s);
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and rounds the
-// total to f32. y: the second input of a mean squared error; a sum passes none.
+// Launches a kernel that adds by atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and
+// rounds the total to f32. y: the second input of a mean squared error. The launchers of sum pass no argument y.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6208,12 +6325,13 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
-    // If there are few elements, all loads are in flight at once.
+    // If the tensor is small, U is so large that all loads of the kernel are in flight at the same time.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
-    // These numbers of vectors give enough bytes in flight per SM. 16-bit types have fewer vectors and more CTAs,
-    // because unpacking takes time.
+    // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
+    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because the
+    // conversion to float takes time.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6285,7 +6403,7 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
-// Launches the kernel of >>reduction with two inputs.
+// Launches kbk_sum_run_ticket_k with two inputs.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_total_check<T>(a, a->in[1]);
     const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
@@ -6427,7 +6545,7 @@ KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
-// One thread per row; not coalesced.
+// One thread per row; loads are not coalesced.
 template <class T>
 __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -6437,8 +6555,8 @@ __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64
     y[row] = kbki_type<T>::from(sum);
 }
 
-// Computes the products of x with a factor per column (w) or per row (dy). They are stored in f32, because
-// rounding them to 16 bits would make the sum inaccurate.
+// Multiplies x by a factor per column (w), or by a factor per row (dy) if ByRow is true. The products are stored
+// in f32, because products rounded to 16 bits would make their sum inaccurate.
 template <class T, bool ByRow>
 __global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6457,7 +6575,7 @@ __global__ void __launch_bounds__(128) kbki_wsum_rows_k(const float* product, T*
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// One warp per row, coalesced.
+// One warp per row; loads are coalesced.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_weighted_sum_fwd_warp_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
@@ -6472,12 +6590,13 @@ __global__ void __launch_bounds__(128)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of Lanes threads processes Rows rows at a time, U vectors of each row. Each thread starts Rows * U
-    loads before it uses the first. w comes from the L1 cache and is loaded once for these rows. */
+/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each of its rows
+    before it uses the first vector, so that Rows * U loads are in flight. Each vector of w comes from the L1
+    cache and is loaded only once for the `Rows` rows of a group. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
-    // number of rows that a CTA processes at a time
+    // number of rows that a CTA processes at the same time
     constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows;
     __shared__ float slots[32];
     const int lane = threadIdx.x % Lanes;
@@ -6520,14 +6639,15 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
-// Arguments of a launcher; the forward operation uses x, w and y. A sum without terms is 0.
+// Arguments of the launchers of weighted_sum. The forward direction uses only the tensors x, w and y. A sum
+// without terms is 0.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
     int64_t rows, cols, n;
     unsigned* counters;
     float *part, *product;
-    bool done; // true if nothing remains to be launched
+    bool done; // true if the launcher has nothing to launch
     const char* get(const kbk_args* a, bool bwd, size_t scratch, kbk_stream st) {
         char* work = (char*)a->workspace;
         x = (const T*)a->in[bwd], w = (const T*)a->in[1 + bwd], dy = (const T*)a->in[0];
@@ -6544,7 +6664,7 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // Returns the number of CTAs that fill the device, for a grid-stride loop over all elements.
+    // Returns the number of CTAs for a grid-stride loop over all elements: at most as many as fill the device.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6582,7 +6702,8 @@ template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     constexpr int Threads = Lanes > 128 ? Lanes : 128;
     int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    // if rows are short, a CTA with only a few of them would mostly wait for its first loads
+    // If rows are short, the number of CTAs is limited, because a CTA with only a few rows would mostly wait for
+    // its first loads.
     if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
         <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
@@ -6688,9 +6809,10 @@ template <class T> struct kbki_wsum_columns {
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Each thread has one vector of columns. `Across` threads share a row; a CTA processes 512 / Across rows at
-    once, and each thread has U rows in flight. At any time, the CTAs read neighbouring parts of memory. The sums
-    of the 512 / Across groups of threads are added in shared memory, in a fixed order. */
+/*  Each thread processes the columns of one 16-byte vector. `Across` threads share a row. A CTA processes 512 /
+    Across rows at the same time, and each thread has loads of U rows in flight. At any time, all CTAs together
+    read one contiguous part of memory. The column sums of the 512 / Across groups of threads are added in shared
+    memory, in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -6743,7 +6865,7 @@ __global__ void __launch_bounds__(512, 2)
         if (mine && group == 0) part[blockIdx.x * cols + c + k] = sum[k];
     kbki_part_finish(part, counters, cols, [&](int64_t i, float s) { dw[i] = kbki_type<T>::from(s); });
 }
-// Writes one row of dx.
+// Each CTA writes vectors of one row of dx.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_weighted_sum_bwd_vec_k(const T* dy, const T* w, T* dx, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6793,7 +6915,7 @@ template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    // so many columns fill the device even with one thread per column
+    // with so many columns, even the naive kernel, which has one thread per column, fills the device
     if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st);
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
@@ -6869,13 +6991,13 @@ KBKI_REF(transpose_run) {
 }
 
 #ifdef __CUDACC__
-// One element per thread: reads are coalesced, writes are not.
+// One element per thread. The reads are coalesced, the writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
     if (r < rows) y[c * rows + r] = x[i];
 }
 
-// A CTA has 32 x 8 threads; each transposes four elements of a 32 x 32 tile.
+// A CTA has 32 x 8 threads; each thread transposes four elements of a 32 x 32 tile.
 template <class T, int Pad>
 __global__ void __launch_bounds__(256)
     kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -6894,7 +7016,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A square of Width x Width elements, each row a 16-byte vector; column() returns a column as a vector.
+// A square of Width x Width elements. row() stores a row, which is a 16-byte vector; column() returns a column as
+// a 16-byte vector.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -6902,7 +7025,7 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        // selects the upper or the lower halves of two words
+        // `half` selects the upper or the lower 16 bits of two words
         const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410;
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
@@ -6911,16 +7034,17 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  16 x 16 squares per CTA, one per thread. The tile in shared memory has rows of y with 16 vectors each.
-    Swizzle: vector p of row o is stored at position p ^ (o / Width mod 8), so that neither the writes nor the
-    reads of eight threads have bank conflicts. Tiles are numbered down the columns of bands with 1024 rows of
-    tiles. CTAs that run at the same time therefore write long contiguous parts of rows of y. */
+/*  A CTA transposes a tile of 16 x 16 squares (kbki_square), one square per thread. The copy of the tile in
+    shared memory consists of rows of y, each with 16 vectors. Swizzle: vector p of row o is stored at position p
+    ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank conflicts. Tiles form
+    bands of 1024 rows of tiles. Within a band, tiles are numbered column by column. CTAs that run at the same
+    time therefore write long contiguous parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
     const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
-    const unsigned band = min(down, 1024u); // limited, so that band * across fits into 32 bits
+    const unsigned band = min(down, 1024u); // band is limited so that band * across fits into 32 bits
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
@@ -6948,8 +7072,8 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// Side: side length of a CTA's tile. CTAs of the naive kernel process 256 elements, so the launcher treats them
-// as tiles of 16 x 16.
+// Side: side length of the tile that a CTA processes, in elements. A CTA of the naive kernel processes 256
+// elements, so the launcher counts it as a tile of 16 x 16 elements.
 template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
 const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
     const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
@@ -6962,7 +7086,8 @@ const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
 }
 KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
 KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
-// The padding is one bank wide: one element of 4 bytes, or two of 2 bytes.
+// Each row of the tile has padding of one bank's width (4 bytes): one element of 4 bytes, or two elements of 2
+// bytes.
 KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6978,13 +7103,13 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
     lse[r] = log(sum_c exp(x[r,c]))     loss[r] = lse[r] - x[r,t[r]]     x: R x V = rows x cols   t: R, int32
-    loss, lse: R, f32; lse is written if its pointer is not NULL
+    loss and lse have R elements of type f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6). The loss is computed as (max - x_t) + log(sum), so that it keeps
-           its digits if the target is the maximum
-    targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
-             NaN, and x is not read at t
+    check  1e-6 + 8 ulp (relative 1e-6)
+           the loss is computed as (max - x_t) + log(sum), so that it keeps its digits if the target is the maximum
+    targets   if t is KBK_IGNORE (-100), the loss is 0; the caller excludes the row from its mean. For any other t
+              outside [0, V), the loss is NaN, and x is not read at t
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
                Gimelshein 2018, "Online Normalizer Calculation for Softmax")
@@ -7018,13 +7143,13 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        // if the row is all -inf, both terms are -inf, and lse is -inf, not NaN
+        // if all logits of the row are -inf, lse is -inf and not NaN, because top and log(sum) are both -inf
         if (out[1]) out[1][r - u0] = top + log(sum);
     }
 }
 
 #ifdef __CUDACC__
-// Returns the logit of the target; NaN for a target outside the row.
+// Returns the logit of the target, or NaN if the target is outside the row.
 template <class T> __device__ __forceinline__ float kbki_ce_logit(const T* x, int64_t cols, int target) {
     return target >= 0 && target < cols ? kbki_float(x[target]) : __int_as_float(0x7FC00000);
 }
@@ -7032,7 +7157,8 @@ __device__ __forceinline__ float kbki_ce_loss(kbki_pair p, int target, float log
     return target == KBK_IGNORE ? 0.0f : (p.m - logit) + p.log_sum();
 }
 
-// One CTA per row: three passes, log-softmax to memory. A second kernel gathers the losses.
+// One CTA per row makes three passes over the row and writes the log-softmax of the row to memory. A second
+// kernel reads the losses from there.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_split_k(const T* x, float* log_p, float* lse, int64_t cols) {
@@ -7055,13 +7181,13 @@ __global__ void kbki_cross_entropy_fwd_gather_k(const float* log_p, const int* t
     if (row < rows) loss[row] = t[row] == KBK_IGNORE ? 0.0f : -kbki_ce_logit(log_p + row * cols, cols, t[row]);
 }
 
-// One CTA per row, online softmax in one pass.
+// One CTA per row computes the loss by online softmax, in one pass over the row.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_online_k(const T* x, const int* t, float* loss, float* lse, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols;
-    // summed in blocks, because terms added to one long sum lose digits
+    // terms are summed in blocks, because terms that are added to one long sum lose digits
     kbki_pair p = kbki_pair::none(), block = p;
     int n = 0, target = t[blockIdx.x];
     for (int64_t c = threadIdx.x; c < cols; c += 256) {
@@ -7076,7 +7202,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Converts a row's logits to gradients: unit * p, and unit * (p - 1) at the target, where p = norm * exp(x - m).
+// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for all other logits. The
+// probability of a logit x is p = norm * exp(x - m), where m is the maximum or the lse of the row.
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -7087,14 +7214,15 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // Makes a row from its lse. The tolerance includes the rounding error of lse (6e-5 at lse = 1000).
+    // Constructs the object from the lse of a row. The tolerance of the operation includes the rounding error of
+    // lse, which is 6e-5 at lse = 1000.
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
-        // if lse is infinite or NaN, the gradient must be computed from it
+        // if lse is infinite or NaN, the gradient must be computed from lse itself
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
-    // Converts Width logits; target: offset of the target from the first of these logits, in elements.
+    // Converts Width logits to gradients. target: index of the target relative to the first of the Width logits.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -7106,13 +7234,14 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++) // the loop avoids f[k] - unit, because both may be infinite
+            // the loop avoids f[k] - unit, because f[k] and unit may both be infinite
+            for (int k = 0; k < Width; k++)
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Converts Width logits; c: column of the first one.
+    // Converts Width logits to gradients. c: column of the first of the Width logits.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7122,9 +7251,10 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Processes long rows: reads the logits once, and a second time, backwards, for the gradient. Threads: number of
-    threads per row, 32 (four rows per CTA) or those of a CTA. lse, pair: receive lse and (max, sum) of the rows,
-    or are NULL. dx may be x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Processes long rows: reads the logits of a row once for the loss, and a second time, from the end of the row,
+    for the gradient. Threads: number of threads per row, either 32 (a CTA then has four rows) or all threads of a
+    CTA. If the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx
+    may be the same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7139,14 +7269,15 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
     const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
-    // read before the barrier, because dx may be x
+    // the target's logit is read before the barrier, because dx may be the same array as x
     const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
     const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // a warp has no other barrier here; every lane must have read x before another lane overwrites it
+    // If one warp processes a row, this is the only barrier between reads and writes of the row. Every lane must
+    // have read x before another lane overwrites x, because dx may be the same array as x.
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7166,10 +7297,11 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     }
 }
 
-/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads depends on the
-    row's length; the shortest rows are processed by eight lanes of a warp. Target and target logit are loaded
-    together with the row, so that their latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse
-    and g, or pair and scale, are inputs of the gradient. dx may be x. */
+/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads per row depends
+    on the row's length; the shortest rows are processed by eight lanes of a warp. The target of a row and the
+    target's logit are loaded together with the row, so that their latency is hidden. If Loss is true, loss, lse
+    and pair are outputs. If Loss is false, the gradient is computed from the inputs pair and scale, or from lse
+    and g if pair is NULL. dx may be the same array as x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7209,13 +7341,13 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
         if (lane == 0 && lse) lse[row] = p.m + p.log_sum();
         if (lane == 0 && pair) pair[row] = make_float2(p.m, p.s);
         if constexpr (Gradient) to = kbki_ce_row<T>(p.m, p.s, scale, at, cols);
-        if (Threads <= 32) __syncwarp(); // the logit must be read before another lane's gradient overwrites it
+        if (Threads <= 32) __syncwarp(); // the target's logit must be read before another lane overwrites it
     } else {
         to = pair ? kbki_ce_row<T>(pair[row].x, pair[row].y, scale, at, cols)
                   : kbki_ce_row<T>(__ldg(lse + row), __ldg(g), at, cols);
     }
     if constexpr (Gradient) {
-        // number of elements from the thread's first vector to the target
+        // number of elements from the start of this thread's first vector to the target
         const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -7232,12 +7364,12 @@ template <class T> struct kbki_ce {
     const int* t;
     const float* g;
     float *loss, *lse;
-    float2* pair; // fwdbwd split: (max, sum) of each row, from the forward kernel to the backward kernel
+    float2* pair; // fwdbwd split: (max, sum) of each row, which the forward kernel passes to the backward kernel
     T* dx;
     float scale;
     int64_t rows, cols;
 };
-// Calls run(arguments), unless an argument is wrong or there is nothing to do.
+// Calls run with the launcher's arguments, unless an argument is wrong or there is nothing to do.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7255,8 +7387,9 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it did. Most: longest row of the
-// kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
+// Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
+// Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
+// than 512 vectors are left to another kernel, because such rows fill CTAs that process 512 vectors each.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7313,7 +7446,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
            scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding.
            The target's bound is that of a number as large as g (16 bits: g / 1000)
-    targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
+    targets   if t is KBK_IGNORE, the row of dx is 0; for any other t outside [0, V), it is NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
                or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
@@ -7328,7 +7461,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     1 naive   1570 us  40 %      -   20 81 % 31 %         0  one element per thread
     2 unroll 540.7 us 116 % 2.90 x   32 83 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
-// The input lse has the distribution that normal logits give.
+// For tests, the input lse is random, with about the mean that log-sum-exp has for normal logits.
 KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_in("lse", rows, 1), t[2].kind = KBK_KF32, t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32,
              t[4] = kbki_out("dx", KBK_T, n, cols, cols), t[2].a = log((double)(cols ? cols : 1)) + 0.5,
@@ -7361,8 +7494,10 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Threads: 16 or 32 threads per row; or 256 threads for each of the `pieces` pieces of a row. Each thread has U
-    vectors. pair: (max, sum) of the rows, used with scale; or NULL, and lse and g are used instead. */
+/*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
+    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is
+    computed from pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, the gradient is computed
+    from lse and g. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7417,7 +7552,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // if rows are shorter, most lanes of a warp would be idle
+    // in rows of fewer than 16 columns, most lanes of a group of 16 would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
@@ -7448,7 +7583,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; while a row is written, its
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
-    4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
+    4 cluster  row split over 2 to 8 CTAs; their (max, sum) pairs are exchanged through distributed shared memory
                                               <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
                at every row, the CTAs wait for each other, and the DRAM share falls
                Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
@@ -7462,7 +7597,8 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
     4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
     end of measured */
-// The magnitude of a loss is |loss| + 1/4, because a loss near 0 is a difference of larger numbers.
+// The oracle returns |loss| + 1/4 as the magnitude of a loss, because a loss near 0 is the difference of larger
+// numbers.
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[2].scales = 1,
              t[3] = kbki_out("dx", KBK_T, n, cols, cols))
@@ -7479,8 +7615,8 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // Subtracts the maximum first, because at -1e30, even in double, adding the logarithm of the sum changes
-        // nothing.
+        // The oracle first subtracts the maximum from all logits. If logits are near -1e30, adding the logarithm
+        // of the sum to the maximum would change nothing, even in double.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -7489,10 +7625,11 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-#define KBKI_CE_SLOTS 14 // number of pieces of 1024 vectors that fit into an SM
-#define KBKI_CE_AHEAD 8  // largest number of pieces in flight while a row is processed
-// A thread's part of a row, in CTA `rank` of the cluster: its first column, the number of vectors from there to
-// the end of the CTA's share, and the index of a single element, or -1.
+#define KBKI_CE_SLOTS 14 // number of pieces (1024 vectors each) that fit into the shared memory of an SM
+#define KBKI_CE_AHEAD 8  // largest number of pieces that are in flight while a row is processed
+// The part of a row that a thread of CTA `rank` of the cluster processes. c: column of the thread's first vector.
+// left: number of vectors from the thread's first vector to the end of the CTA's share of the row. one: index of
+// a single element that the thread processes, or -1 if there is none.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7507,18 +7644,20 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Like kbki_warp_all<kbki_pair>, but with one exponential only: the warp first finds the maximum, by an integer
-// reduction. Floats are mapped to integers of the same order.
+// Like kbki_warp_all<kbki_pair>, but computes only one exponential per lane, because the warp first finds the
+// maximum, by an integer reduction. For the integer reduction, each float is mapped to an integer; the mapping
+// keeps the order of the floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Exchanges the (max, sum) pairs of a row in a cluster. Each warp sends its pair to position `slot` of a table
-    in every CTA (st.async). An mbarrier in each CTA tracks arrivals, or bytes from other CTAs, and is complete
-    when the table is full. A CTA thus waits for the pairs only. The release of a cluster barrier would also wait
-    for all stores to dx that are in flight. */
+/*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
+    `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
+    arrive from the CTAs of the cluster; if there is one CTA, it counts arrivals. The phase of the mbarrier is
+    complete when the table is full. With this mbarrier, a CTA waits only for the pairs. With a cluster barrier, a
+    CTA would also wait for all of its stores to dx that are in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7545,19 +7684,21 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 }
 #endif
 
-/*  A cluster processes row numbers first, first + step, first + 2 step, and so on. CTA `rank` has `share` vectors
-    of each row: `pieces` pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence.
-    Piece q is stored in slot q mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async)
-    and is the only one to use it, so that no barrier is needed. When a row has arrived, its (max, sum) pair is
-    computed. When the pairs have been exchanged, the gradients are written, and each slot is filled with the
-    piece that is `ahead` pieces later. An SM thus alternates between reading a row and writing a row. Targets are
-    loaded two rows ahead and their logits one row ahead. */
+/*  A cluster processes the rows first, first + step, first + 2 step, and so on. CTA `rank` of the cluster
+    processes `share` vectors of each row, in `pieces` pieces; a piece has one 16-byte vector per thread. All
+    pieces that a CTA processes, row after row, form a sequence. Piece q of the sequence is stored in slot q mod
+    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other
+    thread uses the vectors that a thread loads, so no barrier is needed. When a row has arrived in shared memory,
+    its (max, sum) pair is computed. When the CTAs of the cluster have exchanged their pairs, the gradients of the
+    row are written. Meanwhile, the slot of piece q is refilled with piece q + pieces + ahead. An SM therefore
+    alternates between reading a row and writing a row. The target of a row is loaded two rows ahead, and the
+    logit of the target one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
                                      int64_t cols, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors have eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors hold eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
@@ -7568,15 +7709,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
              end = slot + (pieces + ahead) * Threads * 16;
     if (threadIdx.x < 2) kbki_bar_init(met + threadIdx.x, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    // all CTAs of the cluster must have started before one writes to another's shared memory
+    // all CTAs of the cluster must have started before one CTA writes to the shared memory of another CTA
     if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
-    // from: the next vector that this thread loads. origin: its first vector of row 0, valid if all rows have the
-    // same alignment.
+    // from: the next vector that this thread loads. origin: the first vector of row 0 that this thread loads;
+    // valid if all rows have the same alignment.
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // hides from the compiler how these values were computed, so that it keeps them in registers and not their
-    // sources
+    // The asm statement hides from the compiler how its operands were computed. The compiler therefore keeps the
+    // operands in registers, and not the values from which it could compute the operands again.
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
@@ -7601,7 +7742,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     int at = target(first), at_next = target(first + step);
     auto inside = [&](int at) { return at >= 0 && at < cols; };
     T logit = leads && inside(at) ? x[first * cols + at] : T(),
-      logit_next = T(); // converted to float only when it is used
+      logit_next = T(); // both logits are converted to float only when they are used
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7610,8 +7751,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups are in flight. Empty groups are added, so that the
-        // number to wait for is a constant.
+        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, so
+        // that the number of groups that may be in flight is a constant.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7631,7 +7772,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 #pragma unroll
                 for (int k = 0; k < Width; k++) top = fmaxf(top, f[u][k]);
             }
-            // rescales only if there is a new maximum, which is rare after the first vectors
+            // The sum is rescaled only if there is a new maximum, which is rare after the first vectors.
             if (top > p.m) base = kbki_base(top), p.s *= kbki_rebase(p.m, base), p.m = top;
 #pragma unroll
             for (int u = 0; u < U; u++)
