@@ -146,8 +146,8 @@
        13 h2d d2h d2d alloc null: bus, allocator, launch overhead
 
    READING A LADDER
-       From naive on, each rung adds one idea in one contiguous kernel that does nothing else (the plain rungs). A
-       line in the section says where the plain rungs end; the kernels below it are optimised, and longer.
+       From naive on, each rung adds one idea in one contiguous kernel that does nothing else (the teaching rungs). A
+       line in the section says where the teaching rungs end; the kernels below it are optimised, and longer.
        `python3 tests/ladder.py --diff OP` prints the lines that change from rung to rung. The measured columns
        below a card begin with the arithmetic intensity and the floor: bytes over the bandwidth of a copy, or FLOPs
        over the rate of a matrix product. Answer the card's question (predict) before you read them.
@@ -2747,7 +2747,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) kbki_map_one<T, Op>(a, b, y, i);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads, unroll is 3 % slower
 
@@ -3944,7 +3944,7 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
     if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 // Vector p has elements p * Width to p * Width + Width - 1. If T has 16 bits, these elements use all eight 16-bit
 // numbers of a Philox block; if T is f32, they use four of these numbers.
@@ -4577,7 +4577,7 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The plain rungs end here. kbki_softmax_fwd_long_k processes rows that fit neither into registers nor into
+// ---- The teaching rungs end here. kbki_softmax_fwd_long_k processes rows that fit neither into registers nor into
 // shared memory.
 
 // Reads the row twice. The second read runs from the end of the row to its start, because the end of the row is
@@ -4868,7 +4868,7 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The plain rungs end here. kbki_softmax_bwd_long_k processes rows that do not fit into shared memory, or are
+// ---- The teaching rungs end here. kbki_softmax_bwd_long_k processes rows that do not fit into shared memory, or are
 // not aligned to 16 bytes.
 
 // Reads the rows twice. The second read runs from the ends of the rows to their starts, because the ends are
@@ -5323,7 +5323,7 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The plain rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
+// ---- The teaching rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
 // are not aligned to 16 bytes or do not fit into registers.
 
 /*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
@@ -5758,7 +5758,7 @@ __global__ void __launch_bounds__(512)
     });
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
     all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
@@ -6233,7 +6233,7 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
     *out = (float)(*total / count);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  Computes the sum of x, or the sum of (x - y)^2 if Inputs = 2, and divides the sum by `count`. Each thread has
     U vectors of each input in flight. Share: number of threads of a CTA that read the inputs. The last warp of a
@@ -6395,7 +6395,7 @@ __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(const T* x, const T* 
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_atomic_k<T>, 0x7FFFFFFF, (const T*)a->in[1]);
@@ -6445,7 +6445,7 @@ __global__ void kbk_mse_bwd_naive_k(const T* x, const T* y, const float* g, T* d
     if (i < n) dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
@@ -6588,7 +6588,7 @@ __global__ void __launch_bounds__(128)
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each of its rows
     before it uses the first vector, so that Rows * U loads are in flight. Each vector of w comes from the L1
@@ -6807,7 +6807,7 @@ template <class T> struct kbki_wsum_columns {
     __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
 };
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  Each thread processes the columns of one 16-byte vector. `Across` threads share a row. A CTA processes 512 /
     Across rows at the same time, and each thread has loads of U rows in flight. At any time, all CTAs together
@@ -7014,7 +7014,7 @@ __global__ void __launch_bounds__(256)
         if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 // A square of Width x Width elements. row() stores a row, which is a 16-byte vector; column() returns a column as
 // a 16-byte vector.
@@ -7200,7 +7200,7 @@ __global__ void __launch_bounds__(256)
     if (lse) lse[blockIdx.x] = p.m + p.log_sum();
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 // Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for all other logits. The
 // probability of a logit x is p = norm * exp(x - m), where m is the maximum or the lse of the row.
@@ -7492,7 +7492,7 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
     into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is
@@ -7950,7 +7950,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 // The 16-byte vectors of y are numbered consecutively over all tokens. A row of y has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
@@ -8116,7 +8116,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 // Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
 // Class c contains the ids c + (row << bits), where `row` is the index of the id within its class.
@@ -9919,7 +9919,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
     Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
@@ -10183,7 +10183,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     conflicts. */
 #ifdef __CUDACC__
 
-// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 #define KBKI_MMA_DEPTH 64
 // Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, aligned 4-byte
@@ -12564,7 +12564,7 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
                                st);
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels after this line are optimised.
+// ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
 
 /*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
     probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
@@ -12886,7 +12886,7 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 // Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
 // false, writes zeros.
@@ -14258,7 +14258,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     return kbki_launched();
 }
 
-// ---- The plain rungs without tensor cores end here. The kernels after this line are optimised.
+// ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
 
 /*  Rung flash makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
     stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and loops
@@ -14393,7 +14393,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The plain rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 // First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
 // the last tile get an infinite base, so that p is zero. Each lane reads 8 elements of do and of o, and sets 8

@@ -44,7 +44,7 @@ stale "a word that nothing bears" $header 's/^                online    running/
 ! everything || check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the manual alone'
 ! everything || check_out "a row without a word" '^online: no word of the closed list'
 stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: reserved, and has a row'
-stale "a portable rung below the line" $header 's/^template <class T> __global__ void kbk_transpose_run_naive_k(/__global__ void kbk_transpose_run_vec_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_transpose_run_naive_k is rung 1 and stands below'
+stale "a portable rung below the line" $header 's/^template <class T> __global__ void kbk_transpose_run_naive_k(/__global__ void kbk_transpose_run_vec_k(int);\n\/\/ ---- The teaching rungs end here.\n&/' '^kbk_transpose_run_naive_k is rung 1 and stands below'
 stale "a portable rung below another section" $header 's/^  >>dropout  .*/&\n__global__ void kbk_attention_fwd_flash_k(int);/' '^kbk_attention_fwd_naive_k is rung 1 and stands below >>dropout, flash is rung 4 and above it'
 
 # --write corrects a wrong column, and changes nothing but the columns

@@ -379,7 +379,7 @@ def rewritten_document(text, name, rungs, evidence, problems):
     return '\n'.join(lines[:first] + shown + lines[last:])
 
 
-PLAIN = '// ---- The plain rungs end here.'
+PLAIN = '// ---- The teaching rungs end here.'
 
 
 def order(text, rungs, problems):
@@ -404,12 +404,12 @@ def order(text, rungs, problems):
                     problems.append('%s is rung %d and stands below %s, %s is rung %d and above it' % (
                         m[1], r.number, 'the line' if where == section else '>>' + where, k.name, k.number))
     if lines < 10:
-        problems.append('only %d lines say that the plain rungs end' % lines)
+        problems.append('only %d lines say that the teaching rungs end' % lines)
     sections(text, kernels, problems)
 
 
 def sections(text, kernels, problems):
-    """Checks that, if an operation is in several sections, one of them has the line that ends the plain rungs."""
+    """Checks that, if an operation is in several sections, one of them has the line that ends the teaching rungs."""
     found = {}  # for each operation, whether each of its sections has the line
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
@@ -417,7 +417,7 @@ def sections(text, kernels, problems):
             found.setdefault(key, []).append('\n' + PLAIN in body)
     for key, lines in found.items():
         if len(lines) > 1 and not any(lines):
-            problems.append('%s %s: no section says that the plain rungs end' % key)
+            problems.append('%s %s: no section says that the teaching rungs end' % key)
 
 
 def words(text, rungs, problems):
