@@ -5240,7 +5240,7 @@ typedef struct kbi_backend {
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
-        void (*left)(struct kbi_run* run);    // called if the block was left early
+        void (*left)(struct kbi_run* run);    // called if the timed block was left early
         void (*forget)(struct kbi_run* run);  // destroys the captured graph
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
@@ -5266,7 +5266,8 @@ typedef struct kbi_block { // layout in memory: guard, data padded to a multiple
 } kbi_block;
 
 // Buffers that the implementations of a comparison use in turn, because different addresses change the time of a
-// small kernel by 1 to 3 %. When another implementation runs, kbench saves all contents and restores its own.
+// small kernel by 1 to 3 %. Before another implementation runs, the buffers' contents are saved, and that
+// implementation's contents are restored.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -5297,7 +5298,7 @@ typedef struct kbi_memory {
 typedef enum kbi_unit {
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // phases of a case; to profile it, kbench calls the function again, after an audit
+typedef enum kbi_phase { // phases of a case; to profile a case, kbench calls its function again, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
@@ -5338,7 +5339,7 @@ typedef struct kbi_body_call {
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // --fresh: new inputs in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
-    int profile_runs, marked;  // runs left to profile; number that marks the last profiled run
+    int profile_runs, marked;  // runs left to profile; number of the case, for marks in profiles
     uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
@@ -5387,7 +5388,7 @@ typedef struct kbi_work_change {   // evidence whether later launches do the sam
     char finding[160];             // message about work that changed; "": no change found
 } kbi_work_change;
 
-// Messages about a case, in the order of sending. A worker process sends them to its supervisor.
+// Messages about a case, in the order of sending; a worker process sends messages to its supervisor.
 typedef enum kbi_message_type {
     KBI_HELLO = 1, // data: kbi_machine, after the device was opened or a peak measured
     KBI_ENTER,     // the case begins
@@ -5451,7 +5452,7 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Records that the timed block called the kb_ function `name`, which fails the case. host: only for host work.
+// Records that the timed block (host: only of host work) called the kb_ function `name`, which fails the case.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5646,7 +5647,7 @@ typedef struct kbi_cupti {
     void* library;
     bool loaded, open;                        // CUPTI is attached; kernel records are enabled
     int error;                                // error of the last attempt to enable CUPTI; 0: none
-    void (*look)(const kbi_activity* record); // gets every record, which is then dropped; NULL: fills spans
+    void (*look)(const kbi_activity* record); // called with every record; NULL: records go to spans
     kbi_span* spans;                          // times of GPU work other than kbench's own kernels
     int n;
 } kbi_cupti;
@@ -5665,7 +5666,7 @@ typedef struct kbi_calibration {
     kbi_empty* empties; // empties[0] has one warp and one argument, and writes memory
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
-    double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
+    double row;                              // ns per kernel in a graph of kernels like empties[0]; NaN: unknown
     kbi_reference truth;
     bool measured; // `truth` was measured by CUPTI
 } kbi_calibration;
@@ -5679,7 +5680,7 @@ typedef struct kbi_insight {
     kbi_map names; // offsets in texts
     int passes; // counter passes
     int64_t window[KBI_INSIDE_RUNS][2], began;
-    kbi_inside head; // its runs do not include the first run; -1: before the first
+    kbi_inside head; // head.runs: runs after the first run; -1: before the first run
 } kbi_insight;
 
 static struct kbi_meter {
@@ -5813,7 +5814,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// Returns how functions changed this process, if the next case therefore needs a fresh process; otherwise NULL.
+// Returns how benchmark functions changed this process; NULL: the next case can run in this process.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -5835,7 +5836,8 @@ static const char* kbi_process_changed(bool gpu) {
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
 // Sorts n measured durations, which differ slightly, and returns the clock's tick in ns. The durations cluster at
-// multiples of the tick, with a jitter of 1 or 2 ns. Returns 1 without clusters, 0 if all are equal.
+// multiples of the tick, with a jitter of 1 or 2 ns. Returns 1 if there are no clusters, 0 if all durations are
+// equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -5953,8 +5955,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 }
 
 // Returns whether another thread held the processor during a sample of host work: the thread's clock stood still,
-// although the thread did not wait. Samples of 10 ms or more always contain such times, and are accepted. If a
-// third of the shorter samples is disturbed, the machine or the block is the cause, and all are accepted.
+// although the thread did not wait. Samples of 10 ms always lose the processor for a while, and are accepted. If
+// other threads disturb a third of the shorter samples, the machine or the block causes it, and all samples are
+// accepted.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6008,8 +6011,8 @@ static void kbi_wall_end(kbi_run* run) {
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // The time of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
     // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the bias.
-    // The bounds are added: beside busy processes, the error of 13 ns blocks was 1.1 times the root of summed
-    // squares.
+    // The bounds of tick and bias are added: beside busy processes, 13 ns blocks read too long by 1.1 times their
+    // root sum of squares.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
@@ -6166,7 +6169,7 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// Returns whether the last run changed a restored output (stale: kept one that earlier runs had changed).
+// Returns whether the last run changed a restored output or, if stale, kept one that earlier runs had changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6225,7 +6228,7 @@ static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_mem
     return true;
 }
 
-// Saves the shared buffers for their last owner and restores the contents of m. Runs before the timed region.
+// Before the timed region: saves the shared buffers for their last owner, and restores the contents of m.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
@@ -6236,8 +6239,8 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// Releases the blocks from index `first` on. Their table entries stay, because the next call needs `output`. lost:
-// the device no longer answers, so device memory is not released.
+// Releases the blocks from index `first` on, but not their table entries, because the next call needs `output`.
+// lost: the device no longer answers, so device memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
     for (int i = m->n_known - 1; i >= first; i--) {
         kbi_block* block = &m->blocks[i];
@@ -6252,7 +6255,7 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool
     }
 }
 
-// Releases all blocks. last: no further call of this function follows, so the table of blocks is released, too.
+// Releases all blocks and, if no further call of the function follows (last), the table of blocks.
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
     kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
@@ -6345,7 +6348,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// Returns the tracked block that contains p, or a block of 0 bytes that begins at p. NULL: there is no such block.
+// Returns the tracked block that contains p, or a block of 0 bytes that begins at p. NULL: none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
@@ -6571,7 +6574,7 @@ static void kbi_gate_close(void) {
     *g->flag = 0;
     g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
     g->gated = g->closed;
-    g->ungated |= !g->closed; // if it stays open, this GPU has no stream memory operations
+    g->ungated |= !g->closed; // if the gate stays open, this GPU has no stream memory operations
     if (g->closed) alarm(KBI_GATE_SECONDS);
 }
 
@@ -6668,7 +6671,8 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks the case for a profiler: the grids of the empty kernels before and after its work encode its number.
+// Marks a case for a profiler: the grids of empty kernels before and after the case's work encode the case's
+// number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6678,8 +6682,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture left open on kb->stream. false: there is none. inside, end: errors during the capture, and at its
-// end.
+// Ends the capture that a function left open on kb->stream, if any. inside, end: error of captured calls; error of
+// ending.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -6899,7 +6903,7 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // Eviction also removes the page tables of the command buffers. Empty kernels reload them (0.3 to 0.9 us).
+    // Eviction also removes the page tables of the command buffers; empty kernels reload them in 0.3 to 0.9 us.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
@@ -6967,7 +6971,8 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Returns whether a sample is valid. If the process was stopped or the watchdog opened the gate, it is repeated.
+// Returns whether a sample is valid. A sample is repeated if the process was stopped or the watchdog opened the
+// gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -6975,7 +6980,7 @@ static bool kbi_sample_valid(kbi_run* run) {
     if (kbi_failed(run) || !disturbed) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false;
-    // The block waits for work that the gate holds back. Its samples are dropped, and taken again without a gate.
+    // The block waits for work behind the gate: gated samples are dropped, and repeated without a gate.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
@@ -7027,8 +7032,9 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Without CUPTI, returns an upper bound in ns for the duration of an empty kernel. One bound is its event time.
-// The other is the time of the smallest kernel in a graph plus the difference of both kernels' event times.
+// An upper bound for an empty kernel's duration is its event time. Another bound is the time of the smallest
+// kernel in a graph plus the difference of both kernels' event times. Without CUPTI, returns the smaller one in
+// ns.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7037,7 +7043,8 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
 }
 
 // Returns the duration of an empty kernel in ns: by CUPTI, or half of its upper bound. error: standard deviation
-// of the bias in ns (durations are uniform up to the bound); apart: part of it that differs between shapes.
+// of the bias in ns (durations are uniform up to the bound); apart: part of `error` that differs between launch
+// shapes.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
@@ -7070,7 +7077,7 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// Returns N. A graph of N launches takes about 200 us and runs each replica equally often. 0: there is no graph.
+// Returns N. A graph of N launches takes about 200 us and runs each replica equally often. 0: no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -7540,7 +7547,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
-    // Captured work does not execute. If the GPU is busy, the block submitted work to another stream.
+    // Captured work does not execute: if the GPU is busy, the block submitted work to another stream.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
@@ -7622,8 +7629,9 @@ typedef struct kbi_cuda_call {
 
 // --- whether kb->stream waits for the work of the calls ---
 
-// A node is the host, a stream, an event, or an address that a stream writes. If CUDA reuses a handle, the handle
-// gets a new node. kb->stream and the legacy default stream share a node, because each waits for the other.
+// A node of the order graph is the host, a stream, an event, or an address that a stream writes. If CUDA reuses a
+// handle, the handle gets a new node. kb->stream and the legacy default stream share a node, because each waits
+// for the other.
 typedef struct kbi_order_node {
     uint64_t handle;
     bool stream, reached;
@@ -7726,8 +7734,9 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
     return false;
 }
 
-// Judges the CUDA calls of a block. If it may synchronize or allocate, the host's clock times the work of all
-// streams, so streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for it.
+// Judges the CUDA calls of a block. If the block may synchronize or allocate, the host's clock times the work of
+// all streams, so streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for
+// it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
@@ -7820,7 +7829,8 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Prefixes of runtime functions. If one fails, even before it calls the driver, the block's work is incomplete.
+// Prefixes of runtime functions whose failure leaves the block's work incomplete, even before they call the
+// driver.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -8003,16 +8013,16 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: peaks of this device: copy, read and write bandwidth, arithmetic throughput.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A case is compared with measured peaks (roofs). For bandwidth, this is the copy peak, or the read or write peak
-// if kb_bytes_as declares one direction. For operations, it is the peak of the type given to kb_flops_as, else of
-// KB_DTYPE, else of f32. A launch above this peak is compared with faster types that its elements allow: tf32,
-// f16, bf16 and, if no type is declared, fp8 and int8. On a GPU, a rate above 1.05 times the highest applicable
-// peak (tensor cores: 1.1) raises ABOVE_ROOF. Bandwidth is checked only if the cache is cold and the data exceed 4
-// times the size of L2. Written bytes up to the size of L2 are subtracted, because they may reach memory after the
-// launch. The peaks for this check are measured with matrices of zeros: random numbers draw more power, which
-// lowers the clock. The f32 peak is measured by chains of FMA, other types by matrix products of cuBLASLt, if
-// installed. On the CPU, a peak is that of one core with data outside the caches. CPU rates are not checked,
-// because several threads may exceed it.
+// A case is compared with measured peaks (roofs). The peak of bandwidth is the copy peak, or the read or write
+// peak if kb_bytes_as declares one direction. The peak of operations is that of the type given to kb_flops_as,
+// else of KB_DTYPE, else of f32. A launch above this peak is compared with faster types that its elements allow:
+// tf32, f16, bf16 and, if no type is declared, fp8 and int8. On a GPU, a rate above 1.05 times the highest
+// applicable peak (tensor cores: 1.1) raises ABOVE_ROOF. Bandwidth is checked only if the cache is cold and the
+// data exceed 4 times the size of L2. Written bytes up to the size of L2 are subtracted, because they may reach
+// memory after the launch. The peaks for ABOVE_ROOF are measured with matrices of zeros: random numbers draw more
+// power, which lowers the clock. The f32 peak is measured by chains of FMA, other types by matrix products of
+// cuBLASLt, if installed. On the CPU, a peak is that of one core with data outside the caches. CPU rates are not
+// checked, because several threads may exceed the peak of one core.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8066,7 +8076,7 @@ static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of three or more passes, in 50 to 250 ms. CPU time counts if preempted.
+// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms; if preempted, by CPU time.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -8105,8 +8115,9 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 
 #if KBI_CUDA
 // Returns the time in ns to copy, read or write `size` bytes: after a warm-up launch, the median (if cold) or
-// minimum of five launches. Copies and writes: the faster of kbench's kernel and the CUDA runtime's function.
-// Reads: the faster of a grid that fills the device and a grid with a block per 16 KiB (6 % faster on an H100).
+// minimum of five launches. Copies and writes take the faster of kbench's kernel and the CUDA runtime's function.
+// Reads take the faster of a grid that fills the device and a grid with a block per 16 KiB (6 % faster on an
+// H100).
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
@@ -8178,8 +8189,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Returns the share of L2 that the eviction empties, the minimum over 8 addresses. 0: after the eviction, reads
-// are as fast as from L2; 1: as slow as from memory. NaN: L2 and memory are equally fast.
+// Returns the share of L2 that the eviction empties, the minimum over 8 addresses: 0 if reads after the eviction
+// are as fast as from L2, 1 if they are as slow as from memory, NaN if L2 and memory are equally fast.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8313,7 +8324,8 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rates over several matrix sizes. of: rate with random numbers; most: with these or with zeros.
+// Finds the highest rates over several matrix sizes: with random numbers (of), and with random numbers or zeros
+// (most).
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
@@ -8507,7 +8519,7 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     if (!kbi_gpu_open(m, recipe->device)) return false;
     if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
-    c->n_empties = 0; // drops those of another GPU
+    c->n_empties = 0; // drops empty kernels of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
     // CUPTI opens now: some versions do not record graphs that were made earlier. Each case reports if CUPTI does
@@ -8562,7 +8574,8 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: detects by their times whether launches differ in their work.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Larger ratios of two times show changed work. A CPU's branch prediction alone made a loop 7 times as fast.
+// Launches whose times differ by larger ratios do different work. A CPU's branch prediction alone made a loop 7
+// times as fast.
 static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU work, host work }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
@@ -8594,7 +8607,6 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
              kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Sets work_change.finding if every second, third or fourth launch takes much more or less time than the rest.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
     kbi_work_change* a = &run->work_change;
     bool host = run->sampling.timer->host_clock;
@@ -8629,8 +8641,8 @@ static void kbi_insight_clear(void) {
     in->head.verdict.flag = -1;
 }
 
-// Opens and closes instruments in order, until an open instrument needs a run of the block. Returns false if none
-// needs a run.
+// Opens and closes instruments in order, until an open instrument needs a run of the block. Returns false if no
+// instrument needs a run.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8728,7 +8740,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale && call->window.n >= (ns > 500000 ? 2 : 4);
     if (full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
-    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // launches above 100 ms: too few for it
+    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // no windows for launches > 100 ms
     return out_of_time;
 }
 
@@ -8810,7 +8822,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Suspends the function until kbi_member_resume. false: it has no fiber, so it returns and is called again.
+// Suspends the function until kbi_member_resume; false: without a fiber, the function returns and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -8857,7 +8869,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches one by one. On a GPU, samples of one launch each serve as these times.
+// Times consecutive launches one by one; on a GPU, existing samples of one launch each serve instead.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -9007,7 +9019,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     return runs;
 }
 
-// KB_SAMPLE: chooses the next unit (kbi_unit) before the user's reset code runs. false: the loop ends.
+// KB_SAMPLE: chooses the next unit (kbi_unit) before the user's reset code runs; false: the loop ends.
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9224,7 +9236,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// Makes the first, checked call. Repeats it if device memory seems leaked, because loaded code takes memory, too.
+// Makes the first, checked call; repeats the call if device memory seems leaked, because loaded code takes memory.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9471,7 +9483,8 @@ typedef struct kbi_comparison {
     const kbi_recipe* recipe;
 } kbi_comparison;
 
-// Makes the second call: audit, warm-up, samples, final check. Without a fiber, the function returns to suspend.
+// Makes the second call of the function: audit, warm-up, samples, final check. Without a fiber, the function
+// returns to suspend.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9496,7 +9509,7 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a --rotate copy of a case, or the A/A control. Either runs the case again, but makes no record.
+// Initialises a --rotate copy of a case, or the A/A control, which runs the case again but makes no record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9595,7 +9608,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     double slot[64];
     int64_t from = run->m.n;
-    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // samples are long, or many launches
+    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // long samples, or of many launches
     int64_t end = from + (one ? 1 : 8);
     if (c->recipe->samples) end = KBI_MIN(end, c->recipe->samples);
     if (a->over || end == from) return NAN;
@@ -9672,7 +9685,7 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
 // Returns how many runs at the start of a slot the previous slot affects. Affected runs differ from the median of
-// the second half by more than 0.5 % and by more than three times the half's median absolute deviation.
+// the slot's second half by more than 0.5 % and by more than three times the half's median absolute deviation.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -9757,7 +9770,8 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures cases that passed the first check, in interleaved rounds if memory allows. Returns false if it is lost.
+// Measures cases that passed the first check, in interleaved rounds if memory allows. Returns false if the device
+// is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -9873,8 +9887,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// Returns the timer's resolution in ms. If unknown: distance from the median to the nearest other time, if below
-// 10 %.
+// Returns the timer's resolution in ms; if unknown, the distance from the median to the nearest other time, or 0
+// if that exceeds 10 %.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -10083,7 +10097,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
 // The addresses of buffers change a kernel's time by up to 3 % (H200: row sums).
 static const double kbi_placement_effect = 0.03;
-// Code at another address changes a CPU's time by 1 %. An A/A control runs the same code and cannot show this.
+// Code at another address changes a CPU's time by 1 %, which an A/A control of the same code cannot show.
 static const double kbi_code_effect = 0.01;
 
 // The printed interval predicts the median of 15 other processes, which has pi / 30 of one process's variance.
@@ -10096,7 +10110,7 @@ typedef struct kbi_pool {
     int rows, processes;
 } kbi_pool;
 
-// Pools of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
+// Tables of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
 typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
@@ -10121,7 +10135,7 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
 }
 
 // Returns the process whose record represents a case: the first that failed, or else skipped the case, or else the
-// one with the lower median of the processes' times. -1: only one of several processes has a time.
+// one with the lower median of the processes' times. Returns -1 if only one of several processes has a time.
 static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -10180,7 +10194,7 @@ typedef struct kbi_compared {
     int n, processes;
     int fastest;            // index of the fastest case; -1: fewer than two cases have times
     const kbi_measured** m; // [p * n + i]: case i in process p; NULL: not measured
-    int* rows; // rows in pools; -1: none. Ratios: [0] baseline/control; [i] baseline/case i; [n+i] case i/fastest
+    int* rows; // rows in pools; -1: none; ratios: [0] baseline/control; [i] baseline/case i; [n+i] case i/fastest
 } kbi_compared;
 
 enum { KBI_CONTROL = -1 }; // as the second of two cases: the baseline's A/A control
@@ -10200,7 +10214,7 @@ static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int f
                             a->rounds, alpha);
 }
 
-// Returns the ratio of the times of two cases. Over several processes, its interval is a t interval of the log
+// Returns the ratio of the times of two cases. Over several processes, the ratio has a t interval of the log
 // ratios. If the launch shapes of the cases differ, the errors of the biases widen the interval.
 static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second,
                                       double alpha) {
@@ -10225,7 +10239,8 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     return q;
 }
 
-// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process. Returns its index or -1.
+// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process. Returns the row's index,
+// or -1.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
     double values[KBI_PROCESSES];
     int n = 0;
@@ -10275,7 +10290,7 @@ static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     }
 }
 
-// In one process, the noise floor of separate buffers is 3 %. An interval over several processes includes it.
+// In one process, the noise floor of separate buffers is 3 %; intervals over several processes include this noise.
 static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, kbi_estimate q, double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
     if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
@@ -10361,7 +10376,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-// Adds a value to the environment of a record: a number if the text is one. Ignores an empty text.
+// Adds a text to the environment of a record, as a number if it is one. Ignores an empty text.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10520,7 +10535,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds the bytes of a file to a hash, and closes the file. Returns false and sets errno if it cannot be read.
+// Adds the bytes of a file to a hash, and closes the file; false: the file cannot be read (errno).
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
@@ -10643,7 +10658,8 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records. If a write failed, the next call repeats it. appended false: --jsonl already has the records.
+// Appends records, after those that an earlier call failed to write. appended false: --jsonl already has the
+// records.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -10744,7 +10760,7 @@ static int kbi_character_width(unsigned code) {
     return 1;
 }
 
-// Returns the bytes of the longest prefix of s (n bytes) that is at most `columns` wide. used: the prefix's width.
+// Returns the bytes of the longest prefix of s (n bytes) that is at most `columns` wide; used: the prefix's width.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t length = 0;
     *used = 0;
@@ -10945,7 +10961,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns.
+// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the columns written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11043,7 +11059,7 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column. If its unit in the last layout suits these rows, the unit is kept.
+// Adds a column, if possible with the unit that the column had in the last layout.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11113,7 +11129,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
     if (t->layout.n_cells && !timed) return;
     kbi_table_layout(t, &l, rows, n, compared);
-    bool changed = l.n_cells != t->layout.n_cells; // true if there is no heading yet: it has a column for the time
+    bool changed = l.n_cells != t->layout.n_cells; // true without a heading: each heading has a time column
     for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
         changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
@@ -11221,7 +11237,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the line about the machine if it changes. Copy bandwidth does not count, because each run measures it.
+// Prints the line about the machine if it changes, except the copy bandwidth, which each run measures again.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11562,7 +11578,7 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
   >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Header of a message from a worker to the supervisor. The message's data follow.
+// Header of a message from a worker to the supervisor; the message's data follow.
 typedef struct kbi_message {
     uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
@@ -11576,11 +11592,11 @@ static const size_t kbi_message_bytes[] = {
 };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each message");
 
-// Who started this process, and why. STARTED: a user or program. WORKER: a supervisor, to run cases; the role is
-// then BUSY. REFERENCE: a supervisor or kbench.py, to time empty kernels by CUPTI.
+// Who started this process, and why; STARTED: a user or program; WORKER: a supervisor, to run cases (the role is
+// then BUSY); REFERENCE: a supervisor or kbench.py, to time empty kernels by CUPTI.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Set by a constructor, because main may change its arguments. kb_main removes the environment variable.
+// Set by a constructor, because main may change its arguments. kb_main removes KBENCH_STARTED_AS.
 static struct kbi_startup {
     kbi_role role;
     pid_t process;    // differs from getpid() in a process that a benchmark forks
@@ -11804,7 +11820,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that options, stdout and stderr write different files. If not, prints an error and returns false.
+// Prints an error and returns false unless options, stdout and stderr write different files.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11833,7 +11849,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
     memset(all, 0, sizeof *all);
 }
 
-// Opens a file that fill() writes at the end of the run. If this fails, prints an error and returns false.
+// Opens a file that fill() writes at the end of the run; returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
@@ -11845,7 +11861,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs. If this fails, prints an error, leaves no file open and returns false.
+// Opens the files of all outputs; after an error message, returns false and leaves no file open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -11959,8 +11975,8 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// The first signal ends the worker. With --no-isolate, a second signal ends a function that hangs. Otherwise, the
-// supervisor stores the results first, unless a third signal ends it.
+// The first signal ends the worker. With --no-isolate, a second signal ends a function that hangs; otherwise, only
+// a third signal ends the supervisor before it has stored the results.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12021,10 +12037,9 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
-// Returns the time limit in seconds to start the worker and the device, and to measure peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// Sends data to the worker. false: the worker ended or did not read in time, or the run was interrupted.
+// Sends data to the worker; false: the worker ended or did not read in time, or the run was interrupted.
 static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     const char* p = (const char*)data;
     while (n && !kbi_control.interrupted) {
@@ -12195,7 +12210,7 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
-// Copies the arrays that follow a result in a message of `size` bytes. Returns false if the size is wrong.
+// Copies the arrays that follow a result in a message of `size` bytes; false: `size` is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -12406,7 +12421,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
 }
 
 // Measures all groups in one process (with --procs, in a new process). With --budget, sets max_time of each group.
-// If the time of a process is over before a group, that process and later ones omit the group.
+// If --budget leaves a process no time for a group, that process and later ones omit the group.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     const int process = s->job.process;
     kbi_budget* left = &s->budget;
@@ -12547,7 +12562,7 @@ static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result*
     *n_all += n;
 }
 
-// Stores and prints the records of a group, and takes ownership of them. appended: also writes them to --jsonl.
+// Stores and prints the records of a group (appended: also to --jsonl), and takes ownership of the records.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
@@ -12904,8 +12919,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a description and makes a case of it. Copies the description's texts to the arena. first: NULL, or the
-// first description of a comparison, which has the defaults. After an error, the case has only names.
+// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: NULL, or the first
+// description of a comparison, which has the defaults. After an error, the case has only names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -12958,7 +12973,7 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
     return c;
 }
 
-// Makes the recipe of a description. The first call opens the device.
+// Makes the recipe of a kb_desc; the first call opens the device.
 static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
@@ -13212,18 +13227,18 @@ void kb_default(const char* options) { kbi_process.usual = options; }
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// The device functions, compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for
-// sm_70, so that every driver since CUDA 10.1 loads them on every GPU since Volta. The source is
-// tests/ptx/engine.cu; tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. C
-// guarantees only 4095 characters per literal, so the strings of an array are joined in order. The numbers of
-// dtypes and kinds are compiled into kbi_fill; if an enum changes, the division in KBI_PTX_CODES fails to compile.
+// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
+// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
+// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
+// order, because C guarantees only 4095 characters per literal. The numbers of dtypes and kinds are compiled into
+// kbi_fill; if an enum changes, this division fails to compile.
 // clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
                                  KB_U64 == 12 && KB_TF32 == 13 && KB_E4M3 == 14 && KB_E5M2 == 15 && KB_ZERO == 0 &&
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
-// kbi_fma has KBI_PTX_FMA 16 times
+// kbi_fma holds these lines 16 times
 #define KBI_PTX_FMA                                                                                    \
     "fma.rn.f32 %f116,%f116,%f1,%f51;fma.rn.f32 %f115,%f115,%f1,%f51;fma.rn.f32 %f114,%f114,%f1,%f51;" \
     "fma.rn.f32 %f113,%f113,%f1,%f51;fma.rn.f32 %f112,%f112,%f1,%f51;fma.rn.f32 %f111,%f111,%f1,%f51;" \
