@@ -5261,7 +5261,7 @@ typedef struct kbi_block { // layout in memory: guard, data padded to a multiple
     size_t bytes, shift;   // bytes: size of the data; shift: bytes before the first guard
     kb_place place;
     bool shared;  // whether the block lies in the shared buffers
-    bool output;  // whether the checked call of the benchmark function read the data after the timed loop
+    bool output;  // whether the function's first, checked call read the data after the timed loop
     bool changed; // whether the timed block changed the data after they were saved
 } kbi_block;
 
@@ -5279,8 +5279,8 @@ typedef struct kbi_memory {
     kbi_block* blocks;                // all blocks in order of allocation, including released ones
     int n, n_known;                   // n: blocks allocated by this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
-    size_t layout_bytes, layout_peak; // bytes used in the shared buffers: by this call; maximum over all calls
-    bool separate;                    // a block exceeded the shared buffers, sized for the checked call
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls of the function
+    bool separate;                    // a block did not fit into the shared buffers of the checked call
     struct kbi_memory* original;      // for a copy made by --rotate: memory of the copied case; otherwise NULL
     int copies;                       // number of copies in the shared buffers, including the original; 0 means 1
     size_t copy_offset, used_bytes;   // bytes before this copy; bytes of all copies (only in the original)
@@ -5318,7 +5318,7 @@ typedef struct kbi_schedule {
     bool is_copy;         // this is a copy for --rotate or the A/A control, and makes no record
     kbi_fiber* fiber;     // stack of the function; NULL: to suspend, the function returns and is called again
     bool suspended;       // the function returned in order to suspend, and will be called again
-    int64_t slot_end;     // number of samples at which the slot ends
+    int64_t slot_end;     // number of samples at which the case's slot in this round ends
     int discard;          // how many of the next runs of the block are discarded
     double* discarded_ns; // receives the times of discarded runs in ns; may be NULL
 } kbi_schedule;
@@ -5346,7 +5346,7 @@ typedef struct kbi_body_call {
 } kbi_body_call;
 
 typedef struct kbi_work {
-    bool host, checked;   // the block is host work; a checked call has run
+    bool host, checked;   // the block is host work; the checked call has ended
     bool by_pointer;      // the block is called by pointer, so the compiler cannot remove it
     int line;             // source line of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
@@ -5393,7 +5393,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // data: kbi_machine, after the device was opened or a peak measured
     KBI_ENTER,     // the case begins
     KBI_BEAT,      // sign of life; index 1: the time up to the next message does not count for --timeout
-    KBI_STATUS,    // data: kbi_measured of a failed or skipped case; the case keeps it even if the process ends
+    KBI_STATUS,    // data: kbi_measured of a failed or skipped case; valid even if the process then ends
     KBI_RESULT,    // data: kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // data: kbi_inside, a profile, which the receiver frees
     KBI_DONE       // the job is done; index 0: this process cannot run another job
@@ -5561,12 +5561,12 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate, in mapped host memory; 0: closed, 1: open
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // kbench's own kernels; the empty ones come last
-    unsigned empties;                                           // launches of empty kernels so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS];
+    unsigned empties; // launches of empty kernels so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: the driver cannot launch clusters
-    kbi_cu_wait wait_value;           // NULL: there is no gate
-    int (*number_of)(kb_stream stream, unsigned long long* number); // number of a stream, unique in the process
+    kbi_cu_wait wait_value;           // NULL: there is no launch gate
+    int (*number_of)(kb_stream stream, unsigned long long* number); // gets a stream's number, unique per process
     unsigned long long stream_number;                               // 0: unknown
     char *clean, *touch;              // buffers: evicting L2 reads `clean`; empty kernels write to `touch`
     size_t clean_bytes;
@@ -5597,7 +5597,7 @@ typedef struct kbi_nvml { // functions of NVML, found by dlopen because nvml.h i
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// Layout of CUpti_ActivityKernel4 and later versions. The cluster fields exist since CUPTI 18.
+// Layout of CUpti_ActivityKernel4 and later versions, which have the cluster fields since CUPTI 18.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -5680,7 +5680,7 @@ typedef struct kbi_insight {
     kbi_map names; // offsets in texts
     int passes; // counter passes
     int64_t window[KBI_INSIDE_RUNS][2], began;
-    kbi_inside head; // head.runs: runs after the first run; -1: before the first run
+    kbi_inside head; // head.runs does not count the first run; -1: the first run has not ended
 } kbi_insight;
 
 static struct kbi_meter {
@@ -5864,7 +5864,7 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (ns[KBI_COUNT(ns) / 2] > 0) return step > 0 ? step : 1e9;
-    for (int i = 0; i < KBI_COUNT(ns); i++) // if most durations are 0, the clock is coarse
+    for (int i = 0; i < KBI_COUNT(ns); i++)
         if (ns[i] > 0) return ns[i];
     return 1e9;
 }
@@ -6011,8 +6011,8 @@ static void kbi_wall_end(kbi_run* run) {
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // The time of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
     // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the bias.
-    // The bounds of tick and bias are added: beside busy processes, 13 ns blocks read too long by 1.1 times their
-    // root sum of squares.
+    // The bounds of tick and bias are added: beside busy processes, 13 ns blocks read too long by 1.1 times the
+    // bounds' root sum of squares.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
@@ -6097,12 +6097,12 @@ enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
-    return place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
+    return place == KB_HOST ? &kbi_cpu : b;
 }
 
 // --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
-// Returns random bits by the recipe's placement number and seed; for placement number 0, which moves nothing, 0.
+// Returns random bits that depend on the recipe's placement number and seed; returns 0 for placement number 0.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6110,8 +6110,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Returns by how many bytes an allocation is moved. On a GPU, shared buffers move within a page; other blocks get
-// other pages (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which changes their cache colour.
+// Returns by how many bytes an allocation is moved. To vary the placement on a GPU, shared buffers move within a
+// page, and other blocks get other pages (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which
+// changes their cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6470,8 +6471,8 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
 
 static void kbi_ptx_put(kbi_text* to);
 
-// Appends the PTX of the empty kernels. Unless its first argument is zero, a kernel writes one cache line per
-// thread block. The GPU flushes writes at the end of a kernel; event times include the flush, CUPTI's do not.
+// Appends the PTX of the empty kernels. Unless its first argument is zero, an empty kernel writes one cache line
+// per thread block. The GPU flushes writes at the end of a kernel; event times include the flush, CUPTI's do not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -6584,7 +6585,7 @@ static void kbi_gate_open(void) {
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
     alarm(0);
-    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // later gates of the sample would wait as long
+    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // later gates of the sample would also time out
 }
 
 // Prepares a case: earlier cases may have changed the SIGALRM handler or the device, or left persisting L2 lines.
@@ -6866,8 +6867,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Splits the records since the last call into groups of `kernels` consecutive records. Stores the ns from the
-// first start to the last end in each group. Returns the number of groups, at most `most`.
+// Splits the records since the last call into groups of `kernels` consecutive records. Stores for each group of
+// records the ns from the first start to the last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -6929,7 +6930,7 @@ static double kbi_single_end(void) {
     kbi_launch_end();
     g->at = 0;
     // If each launch blocks the host (compute-sanitizer, CUDA_LAUNCH_BLOCKING), the watchdog must open each gate.
-    // One alarm alone may mean that the machine was suspended.
+    // A single alarm of the watchdog may also mean that the machine was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -6988,7 +6989,7 @@ static bool kbi_sample_valid(kbi_run* run) {
 
 // --- the bias: event time of an empty kernel minus the duration of that kernel ---
 
-// Returns the index of the empty kernel with a launch shape; 0 (the smallest kernel) if it cannot be launched.
+// Returns the index of the empty kernel with this launch shape; 0 (the smallest kernel) if it cannot be launched.
 static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     const int n = c->n_empties;
@@ -7235,7 +7236,8 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Measures the resolution of event times: the smallest difference > 0.5 ns between times of no or an empty kernel.
+// Measures the resolution of event times: the smallest difference > 0.5 ns between times of empty kernels, and of
+// no kernel.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7317,7 +7319,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-static void kbi_reference_set(const kbi_reference* truth) { // truth: by another process's CUPTI
+static void kbi_reference_set(const kbi_reference* truth) { // truth: CUPTI times of another process
     (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
@@ -7336,8 +7338,8 @@ typedef struct kbi_captured {
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which knows the kernels of all CUDA runtimes. function: NULL if
-// unknown.
+// Gets the parameters of a graph's kernel from the driver, which knows the kernels of all CUDA runtimes. function:
+// NULL if unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7415,8 +7417,8 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     return false;
 }
 
-// Returns the index of an empty kernel with the launch shape of the block's first kernel. The grid has at most one
-// thread block per multiprocessor, because further thread blocks take time.
+// Returns the index of an empty kernel with the launch shape of the block's first kernel. An empty kernel has at
+// most one thread block per multiprocessor, because further thread blocks take time.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
@@ -7452,9 +7454,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks for work on other streams: whether the GPU is busy after the work in kb->stream has ended or, if the
-// block was captured, at all. stream_ns: time that the host waited for kb->stream. A check errs if the host is
-// preempted or the work ends early, so two idle checks accept the block, and four busy checks raise SIDE_STREAM.
+// Checks for work on other streams. If the block was captured, the GPU must be idle; otherwise, the GPU must be
+// idle when the work in kb->stream has ended. stream_ns: time that the host waited for kb->stream. A check errs if
+// the host is preempted or the work ends early, so two idle checks accept the block, and four busy checks raise
+// SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -8093,7 +8096,7 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
-        madvise(a, size, MADV_HUGEPAGE); // larger pages are allocated faster
+        madvise(a, size, MADV_HUGEPAGE);
 #endif
         memset(a, 1, size); // allocates the pages
     }
@@ -8189,8 +8192,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Returns the share of L2 that the eviction empties, the minimum over 8 addresses: 0 if reads after the eviction
-// are as fast as from L2, 1 if they are as slow as from memory, NaN if L2 and memory are equally fast.
+// Returns the share of L2 that the eviction empties, the minimum over 8 addresses. The share is 0 if reads after
+// the eviction are as fast as from L2, and 1 if they are as slow as from memory; NaN: both are equally fast.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8272,7 +8275,7 @@ typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
 
 enum { KBI_LT_TRANSPOSE_A = 3, KBI_LT_FAST_SUM = 25, KBI_LT_UNSUPPORTED = 15, KBI_LT_WORKSPACE = 32 << 20 };
 
-// f16 has two rows: f16 accumulation is faster on some GPUs.
+// f16 has two rows, for f32 and f16 accumulation: the latter is faster on some GPUs.
 static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
                                             { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
                                             { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
@@ -8574,8 +8577,8 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: detects by their times whether launches differ in their work.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Launches whose times differ by larger ratios do different work. A CPU's branch prediction alone made a loop 7
-// times as fast.
+// Launches that do the same work differ by at most these ratios of times. A CPU's branch prediction alone made a
+// loop 7 times as fast.
 static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU work, host work }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
@@ -8983,7 +8986,8 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a unit (kbi_unit) and begins the next. Returns how often the next unit runs the block; 0: no more.
+// KB_TIME: ends a unit (kbi_unit) and begins the next. Returns how often KB_TIME runs the block next; 0: the loop
+// ends.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9784,7 +9788,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.layout_peak);
     }
-    for (int i = 0; i < n + (n > 1); i++) { // memory of the cases and the control
+    for (int i = 0; i < n + (n > 1); i++) {
         const kbi_run* run = &members[i % n]->run;
         int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
@@ -9986,7 +9990,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or the block is one instruction, which overlaps the loop
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // also if one instruction overlaps the loop
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10635,8 +10639,8 @@ typedef struct kbi_store {
     const char *json, *jsonl; // paths, NULL: none
     kbi_out array;
     kbi_lines lines;
-    int64_t n;                            // records in the JSON array
-    bool json_failed, jsonl_failed, keep; // failed: reported; keep: an empty array does not replace a file
+    int64_t n;
+    bool json_failed, jsonl_failed, keep; // failed: after an error message; keep: an empty array replaces no file
 } kbi_store;
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
@@ -10961,7 +10965,8 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the columns written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns
+// written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11568,7 +11573,7 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
 }
 
 // Returns whether the budget has no time for another group. An interval needs two processes: process 1 always
-// runs, and process 0 leaves it as much time as process 0 has used for the batch.
+// runs, and process 0 leaves process 1 as much time as process 0 has used for the batch.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11695,10 +11700,10 @@ typedef struct kbi_job { // n bytes (1: the case is wanted) and n verdicts of th
     int32_t first, n;    // index of the first case; number of cases
     int32_t device;
     int32_t process;      // index of the process among those that measure the same cases
-    uint32_t instruments; // bits of instruments for profiling; 0: measures the cases
+    uint32_t instruments; // bits of the instruments that profile; 0: the job measures
     int32_t has_reference;
     double max_time;
-    kbi_reference reference; // durations of empty kernels by CUPTI
+    kbi_reference reference;
     kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
@@ -12329,7 +12334,6 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
                      kbi_start_limit(s));
 }
 
-// Runs all wanted cases of the group, and frees its arrays.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12358,7 +12362,8 @@ static void kbi_measure_group(kbi_supervisor* s) {
 
 enum { KBI_BATCH_CASES = 16 }; // minimum cases of a batch with several processes
 
-// A batch: consecutive groups of the plan. Each measured case has a row in `results`. `memory` owns the arrays.
+// A batch: consecutive groups of the plan. Each measured case has a row in `results`. `memory` owns all arrays of
+// a batch.
 typedef struct kbi_batch {
     int first, n, processes, n_rows, n_groups;
     int64_t began;
@@ -12622,8 +12627,8 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// Adds the cases that run on this device to the budget, and counts them. Returns an upper bound for the time of
-// these cases in seconds. devices: number of devices still to be measured, including this one.
+// Adds the cases that run on this device to the budget, and counts them. Returns an upper bound in seconds for the
+// time of all cases on this device. devices: number of devices still to be measured, including this one.
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
@@ -13110,7 +13115,8 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// Takes the output of a KBI_REFERENCE process, before any measurement. Returns false if the output is invalid.
+// Takes the durations from a KBI_REFERENCE process, before any measurement. Returns false if a duration is
+// invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
