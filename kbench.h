@@ -5279,7 +5279,7 @@ typedef struct kbi_memory {
     kbi_block* blocks;                // all blocks in order of allocation, including released ones
     int n, n_known;                   // n: blocks allocated by this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
-    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls of the function
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls of a function
     bool separate;                    // a block did not fit into the shared buffers of the checked call
     struct kbi_memory* original;      // for a copy made by --rotate: memory of the copied case; otherwise NULL
     int copies;                       // number of copies in the shared buffers, including the original; 0 means 1
@@ -5308,7 +5308,7 @@ typedef enum kbi_command { // what the code that interleaves implementations tel
     KBI_UNMANAGED,         // not interleaved: the case itself decides when it has enough samples
     KBI_HOLD,              // suspend the function between audit and warm-up
     KBI_CAPTURE,           // run the block once in the stream capture that is open, then suspend
-    KBI_SLOT,              // take samples until there are slot_end, then suspend
+    KBI_SLOT,              // take samples until their number is slot_end, then suspend
     KBI_FINISH             // take no more samples
 } kbi_command;
 
@@ -8183,7 +8183,7 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 enum { KBI_PROBE = 65536 };
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // small, because tools slow every access
 
-// Returns the time in ns for one warp to read 64 KiB, one load after another: from memory, twice the time from L2.
+// Returns the time in ns for one warp to read 64 KiB, one load after another. Memory takes twice as long as L2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -8644,8 +8644,8 @@ static void kbi_insight_clear(void) {
     in->head.verdict.flag = -1;
 }
 
-// Opens and closes instruments in order, until an open instrument needs a run of the block. Returns false if no
-// instrument needs a run.
+// Opens and closes instruments in order, until one needs a run of the block; this instrument stays open. Returns
+// false if no instrument needs a run.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8872,7 +8872,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches one by one; on a GPU, existing samples of one launch each serve instead.
+// Times consecutive launches one by one. On a GPU, takes the last samples instead, if each sample is one launch.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -8986,8 +8986,8 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a unit (kbi_unit) and begins the next. Returns how often KB_TIME runs the block next; 0: the loop
-// ends.
+// KB_TIME: ends a run of the block (kbi_unit) and chooses the next. Returns how often KB_TIME runs the block; 0:
+// no more.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9023,7 +9023,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     return runs;
 }
 
-// KB_SAMPLE: chooses the next unit (kbi_unit) before the user's reset code runs; false: the loop ends.
+// KB_SAMPLE: chooses the next run's purpose (kbi_unit) before the user's reset code runs; false: the loop ends.
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9892,7 +9892,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
 }
 
 // Returns the timer's resolution in ms; if unknown, the distance from the median to the nearest other time, or 0
-// if that exceeds 10 %.
+// if that exceeds 10 % of the median.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -9958,7 +9958,7 @@ static const char kbi_empty_note[] =
     "before the work, and on the result after it";
 
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // ms of an empty loop or function, by kbi_kept; longer if another process shares the core
+    // time in ms of an empty loop or function, by kbi_kept; longer if another process shares the core
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
@@ -10353,7 +10353,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Makes room for `more` entries after those of a list. Returns the first new entry; the new entries are zero.
+// Makes room for `more` entries after the entries of a list. Returns the first new entry; new entries are zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10882,7 +10882,7 @@ enum {
     KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
 
-// A sign that occurs is explained below the table; with --quiet, only KBI_SIGN_EQUAL and later signs.
+// A sign that occurs in the table is explained below it; with --quiet, only KBI_SIGN_EQUAL and later signs.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
     "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
@@ -11394,7 +11394,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Writes a text by RFC 4180. If a spreadsheet could take it for a formula (0xef: wide signs), "'" precedes it.
+// Writes a text by RFC 4180. "'" precedes a text that spreadsheets could take for a formula, even in wide signs
+// (0xef).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11601,7 +11602,7 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each
 // then BUSY); REFERENCE: a supervisor or kbench.py, to time empty kernels by CUPTI.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Set by a constructor, because main may change its arguments. kb_main removes KBENCH_STARTED_AS.
+// A constructor sets this, because main may change its arguments. kb_main removes KBENCH_STARTED_AS.
 static struct kbi_startup {
     kbi_role role;
     pid_t process;    // differs from getpid() in a process that a benchmark forks
@@ -12294,7 +12295,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->verdicts = s->verdicts + first;
 }
 
-// Sends the wanted cases of the group to the worker, or runs them here (--no-isolate). false: sending failed.
+// Sends the wanted cases of the group to the worker, or runs them in this process (--no-isolate). false: failed.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12376,8 +12377,9 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins at case `first`. A batch is one group or, if it starts processes for
-// --procs or profiles, KBI_BATCH_CASES or more cases. Profiling with --no-isolate takes one batch for all cases.
+// Returns the end of the batch that begins at case `first`. A batch is one group; with --procs or profiles, which
+// start processes, a batch is KBI_BATCH_CASES or more cases. Profiling with --no-isolate takes one batch for all
+// cases.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12815,7 +12817,7 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// Prints the keys of a record about the machine, and the calibration of the timers.
+// Prints the record's keys about the machine, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
