@@ -6341,7 +6341,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
     else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it earlier");
     if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
@@ -6867,8 +6867,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Splits the records since the last call into groups of `kernels` consecutive records. Stores for each group of
-// records the ns from the first start to the last end. Returns the number of groups, at most `most`.
+// Splits CUPTI's records since the last call into groups of `kernels` consecutive records. Stores for each group
+// of records the ns from the first start to the last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -8193,7 +8193,7 @@ static double kbi_probe_ns(const char* p, bool cold) {
 }
 
 // Returns the share of L2 that the eviction empties, the minimum over 8 addresses. The share is 0 if reads after
-// the eviction are as fast as from L2, and 1 if they are as slow as from memory; NaN: both are equally fast.
+// the eviction are as fast as from L2, 1 if they are as slow as from memory; NaN: L2 and memory are equally fast.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -10461,7 +10461,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
-    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's text begins with its name
+    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // gcc's text is only a number
     char instruments[120];
     kbi_show_instruments(kbi_instruments_here(), instruments, sizeof instruments);
     snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
@@ -11242,7 +11242,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the line about the machine if it changes, except the copy bandwidth, which each run measures again.
+// Prints the line about the machine if it changes. A change of the copy bandwidth alone does not count.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11598,7 +11598,7 @@ static const size_t kbi_message_bytes[] = {
 };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each message");
 
-// Who started this process, and why; STARTED: a user or program; WORKER: a supervisor, to run cases (the role is
+// Who started this process, and why: STARTED: a user or program; WORKER: a supervisor, to run cases (the role is
 // then BUSY); REFERENCE: a supervisor or kbench.py, to time empty kernels by CUPTI.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
@@ -12172,7 +12172,7 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
     m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
-        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // keeps the measured time
+        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // the case keeps its measured time
     else
         kbi_case_end(s, i, &m, NULL);
 }
