@@ -6683,8 +6683,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends the capture that a function left open on kb->stream, if any. inside, end: error of captured calls; error of
-// ending.
+// Ends the capture that a function left open on kb->stream, if any. Stores the errors of captured calls (inside)
+// and of the end of the capture (end).
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -8079,7 +8079,8 @@ static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms; if preempted, by CPU time.
+// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms. If preempted, a pass counts
+// its CPU time.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -11157,7 +11158,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the row of a case with a time, after the label. won: 1: the shortest time; 2: significantly the shortest.
+// Prints the row of a case with a time, after the label. won: 1 if the time is the shortest, 2 if surely so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -12496,7 +12497,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
     int* selected = KBI_ARRAY(&b->memory, int, cases); // representative process, or -1
-    int* rows = KBI_ARRAY(&b->memory, int, cases);     // case of each row
+    int* rows = KBI_ARRAY(&b->memory, int, cases);
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -13200,8 +13201,8 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
     if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
-        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
-                 (long long)o->shards);
+        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups than shards",
+                 (long long)o->shard, (long long)o->shards);
     if (idle && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
     kbi_text lists = KBI_BLANK;
