@@ -5236,11 +5236,11 @@ typedef struct kbi_backend {
         void (*abandon)(void);                   // opens the gate of a block that was left early
         void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
-    struct { // the audit; one of end, compare and left follows begin
+    struct { // the audit: after begin, the engine calls exactly one of end, compare and left
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
-        void (*left)(struct kbi_run* run);    // called if the block was left early
+        void (*left)(struct kbi_run* run);    // called if the timed block was left early
         void (*forget)(struct kbi_run* run);  // destroys the captured graph
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
@@ -5249,131 +5249,132 @@ typedef struct kbi_backend {
         double (*clock)(void);                         // SM clock in MHz; NaN: unknown
         void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
         void (*mark)(struct kbi_run* run, bool begin); // marks begin or end of the case's block for a profiler
-        void (*throttled)(kbi_measured* m);            // reads throttling alone, which is quick
+        void (*throttled)(kbi_measured* m);            // reads only the throttling state, which is quick
     } sensors;
-    const kb_instrument* (*inspect)(void); // instrument that follows the calls of a block
+    const kb_instrument* (*inspect)(void); // instrument that records the CUDA calls of a block
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
-typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
-    char* data;            // NULL: the block is not allocated
-    char* saved;           // contents at the start of the timed loop; NULL: none
-    size_t bytes, shift;   // size of the data; bytes before the first guard
+typedef struct kbi_block { // layout in memory: guard, data padded to a multiple of 256 bytes, guard
+    char* data;            // start of the data; NULL: the block is not allocated
+    char* saved;           // copy of the data from the start of the timed loop; NULL: no copy
+    size_t bytes, shift;   // bytes: size of the data; shift: bytes before the first guard
     kb_place place;
-    bool shared;  // is in the shared buffers
-    bool output;  // the checked call of the function read it after the timed loop
-    bool changed; // the timed block has changed it since it was saved
+    bool shared;  // whether the block lies in the shared buffers
+    bool output;  // whether the function's first, checked call read the data after the timed loop
+    bool changed; // whether the timed block changed the data after they were saved
 } kbi_block;
 
-// Buffers that the implementations of a group use in turn, because other addresses change the time of a small
-// kernel by 1 to 3 %. All contents are saved and restored when another implementation runs.
+// Buffers that the implementations of a comparison use in turn, because different addresses change the time of a
+// small kernel by 1 to 3 %. Before another implementation runs, the buffers' contents are saved, and that
+// implementation's contents are restored.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
-    size_t stride;            // bytes from one copy of the data to the next
+    size_t stride;            // bytes from one --rotate copy of the data to the next
     struct kbi_memory* owner; // implementation whose contents are in the buffers
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // in order of allocation, released blocks included
-    int n, n_known;                   // n: blocks of this call; n_known: entries of `blocks`
+    kbi_block* blocks;                // all blocks in order of allocation, including released ones
+    int n, n_known;                   // n: blocks allocated by this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
-    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls
-    bool separate;                    // a block did not fit into the layout of the checked call
-    struct kbi_memory* original;      // the original, if this is a copy for --rotate
-    int copies;                       // copies of the data in the shared buffers, the original included; 0: 1
-    size_t copy_offset, used_bytes;   // start of this copy; in the original: bytes of all copies
-    char* saved;                      // contents of all copies while other implementations run
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls of a function
+    bool separate;                    // a block did not fit into the shared buffers of the checked call
+    struct kbi_memory* original;      // for a copy made by --rotate: memory of the copied case; otherwise NULL
+    int copies;                       // number of copies in the shared buffers, including the original; 0 means 1
+    size_t copy_offset, used_bytes;   // bytes before this copy; bytes of all copies (only in the original)
+    char* saved;                      // holds the contents of all copies while another implementation runs
     uint64_t placement;               // kbi_placement of the recipe
-    bool keep;                        // the next call of the function gets the blocks of the last call
+    bool keep;                        // the next call of the function reuses the blocks of this call
     int64_t output_bytes, saved_bytes; // bytes of the outputs; bytes of their saved copies on the device
-    bool unsaved;                      // an output was not saved, because there was no room
+    bool unsaved;                      // an output was not saved, because memory was short
     int64_t device, device_peak, host, host_peak; // bytes allocated
-    int64_t free_before, free_lowest; // free device bytes: before the call, minimum; KB_NONE: unknown
-    int64_t pool_before;              // bytes in use of the pool before the call
+    int64_t free_before, free_lowest; // free device bytes: before the call; minimum since then; KB_NONE: unknown
+    int64_t pool_before;              // bytes in use in CUDA's memory pool before the call
 } kbi_memory;
 
 // clang-format off
-typedef enum kbi_unit { // purpose of a run of the block
+typedef enum kbi_unit {
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // profiling has a separate call, after an audit
+typedef enum kbi_phase { // phases of a case; to profile a case, kbench calls its function again, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // from the code that interleaves implementations
-    KBI_UNMANAGED,         // none: the engine decides when there are enough samples
-    KBI_HOLD,              // suspend between audit and warm-up
-    KBI_CAPTURE,           // run the block once into the open capture, then hold
-    KBI_SLOT,              // take samples up to slot_end, then suspend
+typedef enum kbi_command { // what the code that interleaves implementations tells a case to do
+    KBI_UNMANAGED,         // not interleaved: the case itself decides when it has enough samples
+    KBI_HOLD,              // suspend the function between audit and warm-up
+    KBI_CAPTURE,           // run the block once in the stream capture that is open, then suspend
+    KBI_SLOT,              // take samples until their number is slot_end, then suspend
     KBI_FINISH             // take no more samples
 } kbi_command;
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved;     // other cases run between its samples
-    bool is_copy;         // a copy for --rotate, or the control: it has no results
-    kbi_fiber* fiber;     // NULL: the function suspends by returning, and is called again
-    bool suspended;       // the function has returned, to be called again
-    int64_t slot_end;     // number of samples at which the slot ends
-    int discard;          // number of next runs of the block that give no sample
-    double* discarded_ns; // receives the times of discarded runs; may be NULL
+    bool interleaved;     // other cases run between the samples of this case
+    bool is_copy;         // this is a copy for --rotate or the A/A control, and makes no record
+    kbi_fiber* fiber;     // stack of the function; NULL: to suspend, the function returns and is called again
+    bool suspended;       // the function returned in order to suspend, and will be called again
+    int64_t slot_end;     // number of samples at which the case's slot in this round ends
+    int discard;          // how many of the next runs of the block are discarded
+    double* discarded_ns; // receives the times of discarded runs in ns; may be NULL
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
-typedef struct kbi_window { // a part of the warm-up
+typedef struct kbi_window { // a section of the warm-up, compared with the previous one to find steady state
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
     double median, clock; // the previous window's median in ns and clock in MHz
 } kbi_window;
 
-typedef struct kbi_body_call { // one call of the benchmark function
-    kbi_phase phase, last;     // current phase; last phase of this call
-    kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
-    bool loop_entered, looped; // the timed loop was entered; the block was reached
+typedef struct kbi_body_call {
+    kbi_phase phase, last;     // current phase; phase after which this call ends
+    kbi_unit unit, next_unit;  // purpose of the current run; purpose of the run that KB_SAMPLE prepares
+    bool loop_entered, looped; // the timed loop was entered; the timed block was reached
     bool sampled, ended;       // KB_SAMPLE is used; the loop of KB_SAMPLE has ended
     bool restored;             // the last run of the block began with restored outputs
-    bool fresh;                // inputs have another seed, in the memory of the previous call
+    bool fresh;                // --fresh: new inputs in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
-    int profile_runs, marked;  // remaining runs for a profiler; number in the marks of the last run
+    int profile_runs, marked;  // runs left to profile; number of the case, for marks in profiles
     uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
-typedef struct kbi_work { // observations of the timed block
-    bool host, checked;   // it is host work; a checked call has run
-    bool by_pointer;      // called by pointer, so that the compiler cannot remove it
+typedef struct kbi_work {
+    bool host, checked;   // the block is host work; the checked call has ended
+    bool by_pointer;      // the block is called by pointer, so the compiler cannot remove it
     int line;             // source line of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest time of a run so far
     int64_t nodes, recorded;    // nodes of the captured graph; nodes for which CUPTI makes records
-    bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
-    int empty_kernel;           // index of the empty kernel of the same shape
+    bool on_device, captured;   // every memory copy stays on the device; the audit is capturing the block
+    int empty_kernel;           // index of the empty kernel with the block's launch shape
     uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
-    void* graph;                // captured graph of the backend, for timers that replay it
+    void* graph;                // graph captured by the backend, for timers that replay it
     int busy_checks, busy;      // number of checks after the block; number that found the device busy
-    bool repeat_audit;          // the audit runs again
-    const kbi_verdict* verdict; // result of the inspection, or NULL
+    bool repeat_audit;          // the next run of the block repeats the audit
+    const kbi_verdict* verdict; // result of inspecting the block's CUDA calls, or NULL
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t next_check;           // number of samples at the next check of the precision
-    bool open, gated;             // launches of the sample are left; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples: ended by the watchdog; missed by CUPTI
+    int64_t next_check;           // number of samples at which the precision is checked next
+    bool open, gated;             // the sample needs further launches; launches can wait behind a gate
+    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI missed
     int stop_count;               // kbi_meter.stops at the start of the sample
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
-    bool resolved;                // the batch is long enough for the clock
+    bool resolved;                // a batch takes long enough for the clock's resolution
     kbi_load load;                // load of the machine when the first sample began
-    double sum_ns;                // time of the runs of the open sample
+    double sum_ns;                // total time of the current sample's runs so far
     int64_t sum_runs, n_traced;   // sum_runs: runs whose times sum_ns adds up; n_traced: samples that CUPTI timed
-    bool traced;                  // the open sample is timed by CUPTI
+    bool traced;                  // CUPTI times the current sample
     double traced_ns[KBI_TRACED]; // latest samples that CUPTI timed
 } kbi_sampling;
 
@@ -5381,24 +5382,24 @@ enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
 typedef struct kbi_work_change {   // evidence whether later launches do the same work as the first launches
     double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
     int n_early;
-    double early_mhz;              // SM clock at the first of these launches; NaN: unknown
+    double early_mhz;              // SM clock at the first warm-up launch; NaN: unknown
     double single_ns[KBI_SINGLES]; // consecutive launches after the samples, each timed alone
-    int compared;                  // launches whose capture was compared with the audit
-    char finding[160];             // message about a change; "": none
+    int compared;                  // number of launches whose captured graph was compared with the audit's
+    char finding[160];             // message about work that changed; "": no change found
 } kbi_work_change;
 
-// Events of the measuring process, in the order of a case. A worker sends them to the supervisor.
+// Messages about a case, in the order of sending; a worker process sends messages to its supervisor.
 typedef enum kbi_message_type {
-    KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
-    KBI_ENTER,     // the case is running
-    KBI_BEAT,      // sign of life; index 1: what follows does not use the time limit of the case
-    KBI_STATUS,    // kbi_measured of a failed or skipped case; valid even if the process ends
-    KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
-    KBI_FOUND,     // kbi_inside, which the receiver frees
-    KBI_DONE       // the job is done; index 0: this process cannot measure another one
+    KBI_HELLO = 1, // data: kbi_machine, after the device was opened or a peak measured
+    KBI_ENTER,     // the case begins
+    KBI_BEAT,      // sign of life; index 1: the time up to the next message does not count for --timeout
+    KBI_STATUS,    // data: kbi_measured of a failed or skipped case; valid even if the process then ends
+    KBI_RESULT,    // data: kbi_measured, whose arrays the receiver frees
+    KBI_FOUND,     // data: kbi_inside, a profile, which the receiver frees
+    KBI_DONE       // the job is done; index 0: this process cannot run another job
 } kbi_message_type;
 
-typedef struct kbi_sink { // receiver of events; index: of the case in the plan
+typedef struct kbi_sink { // receiver of messages; index: index of the case in the plan
     void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
@@ -5413,9 +5414,9 @@ typedef struct kbi_run {
     const kbi_backend* backend;
     kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
-    const kbi_sink* sink;      // NULL: events are dropped
-    int index;                 // index of the case in the plan; -1: a copy of a case
-    int64_t start_ns, beat_ns; // start of the case; last sign of life
+    const kbi_sink* sink;      // NULL: messages are dropped
+    int index;                 // index of the case in the plan; -1: this run is a copy of a case
+    int64_t start_ns, beat_ns; // when the case started; when the last sign of life was sent
     uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
@@ -5426,7 +5427,7 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// Ends a range and begins one with this name (NULL: none), in every instrument that shows ranges.
+// Ends the current range in every profiler that shows ranges. Unless name is NULL, begins a range of this name.
 static void kbi_show_range(uint64_t* range, const char* name, const char* category) {
     KBI_EACH_INSTRUMENT(i)
         if (i->range) i->range(range, name, category);
@@ -5451,7 +5452,7 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Records a kb_ function if the timed block called it, which fails the case. host: only in a block of host work.
+// Records that the timed block (host: only of host work) called the kb_ function `name`, which fails the case.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5464,7 +5465,7 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
-// Fails the case: raises the flag and, if this is its first failure, appends the message.
+// Raises the flag and fails the case. Only the first failure of a case appends its message.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -5481,11 +5482,11 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
-    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // a CUDA call of the function
+    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // the benchmark function ran out of memory
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-static bool kbi_timed_alone(const kbi_run* run) { // as evidence of a work change
+static bool kbi_timed_alone(const kbi_run* run) { // whether each launch is timed alone, to detect changed work
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
@@ -5524,13 +5525,13 @@ static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
 typedef struct kbi_shape { // properties of a launch that affect the bias of events
-    int blocks, threads;   // blocks of the grid; threads of a block
-    int shared, cluster;   // shared memory of a block, in bytes; blocks of a cluster
+    int blocks, threads;   // blocks in the grid; threads per block
+    int shared, cluster;   // bytes of shared memory per block; blocks per cluster
     int which;             // index in kbi_empty_bytes
-    int writes;            // its arguments point to device memory
+    int writes;            // 1: an argument points to device memory, which the kernel may write
 } kbi_shape;
 
-// Driver functions. The runtime finds them, so -lcuda is not needed. The types are the driver's ABI.
+// Types of driver functions, by the driver's ABI. The CUDA runtime finds the functions, so -lcuda is not needed.
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
 typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
@@ -5557,32 +5558,32 @@ typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigne
 typedef struct kbi_gpu {
     kb_stream stream;
     cudaEvent_t start, stop;
-    volatile unsigned* flag; // the gate: mapped host memory
+    volatile unsigned* flag; // the gate, in mapped host memory; 0: closed, 1: open
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels are last
-    unsigned empties;                                           // empty kernels launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS];
+    unsigned empties; // launches of empty kernels so far
     kbi_cu_launch launch;
-    kbi_cu_launch_as launch_as;       // NULL: no clusters
-    kbi_cu_wait wait_value;           // NULL: there is no gate
-    int (*number_of)(kb_stream stream, unsigned long long* number); // number of a stream, unique in the process
+    kbi_cu_launch_as launch_as;       // NULL: the driver cannot launch clusters
+    kbi_cu_wait wait_value;           // NULL: there is no launch gate
+    int (*number_of)(kb_stream stream, unsigned long long* number); // gets a stream's number, unique per process
     unsigned long long stream_number;                               // 0: unknown
-    char *clean, *touch;              // the eviction reads clean; calibrating kernels write touch
+    char *clean, *touch;              // buffers: evicting L2 reads `clean`; empty kernels write to `touch`
     size_t clean_bytes;
-    int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
-    int all_registers, all_shared, most_blocks;   // of a multiprocessor
+    int multiprocessors, max_threads, max_shared; // max_threads: per multiprocessor; max_shared: bytes per block
+    int all_registers, all_shared, most_blocks;   // registers, shared bytes and blocks per multiprocessor
     int shared_taken;                             // bytes of shared memory per block that CUDA reserves
-    int at, size;                                 // index of the launch in its sample
+    int at, size;                                 // index of the next launch of a sample; launches per sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
-    bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
+    bool ungated;       // no gate: a tool waits for each launch, or the GPU has no stream memory operations
     bool persisting;    // the program has set aside a part of L2 for persisting accesses
-    int alarms;         // consecutive alarms while the empty kernel was timed
+    int alarms;         // consecutive launches of an empty kernel during which the watchdog fired
     char error[256];
     volatile sig_atomic_t alarmed; // the gate's watchdog fired
 } kbi_gpu;
 
-typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
+typedef struct kbi_nvml { // functions of NVML, found by dlopen because nvml.h is often not installed
     void* device;         // NULL: not available
     int (*init)(void);
     int (*handle)(const char*, void**);
@@ -5596,7 +5597,7 @@ typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not instal
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later versions, which keep its layout. The fields of the cluster exist since CUPTI 18.
+// Layout of CUpti_ActivityKernel4 and later versions, which have the cluster fields since CUPTI 18.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -5636,64 +5637,64 @@ typedef struct kbi_cupti {
     int (*flush)(uint32_t flags);
     int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
     int (*disable)(int kind);
-    int (*time)(uint64_t* ns); // time by the clock of the records
+    int (*time)(uint64_t* ns); // gets the time on the clock of CUPTI's records
     int (*version)(uint32_t* version);
     int (*text)(int error, const char** text);
     int (*call)(int domain, uint32_t id, const char** name);
     int (*dropped)(void* context, uint32_t stream, size_t* n);
     int (*subscribe)(void** subscriber, void (*called)(void*, int, uint32_t, const void*), void* user);
-    int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
+    int (*follow)(uint32_t on, void* subscriber, int domain); // domain 1: driver functions; 2: runtime functions
     void* library;
     bool loaded, open;                        // CUPTI is attached; kernel records are enabled
     int error;                                // error of the last attempt to enable CUPTI; 0: none
-    void (*look)(const kbi_activity* record); // receives every record, and none is kept; NULL: all are kept
-    kbi_span* spans;                          // kernels that do not belong to the harness
+    void (*look)(const kbi_activity* record); // called with every record; NULL: records go to spans
+    kbi_span* spans;                          // times of GPU work other than kbench's own kernels
     int n;
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-typedef struct kbi_readings { // latest measured times of an empty kernel
+typedef struct kbi_readings {
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
-typedef struct kbi_empty { // an empty kernel of one shape
+typedef struct kbi_empty {
     kbi_shape shape;
-    kbi_readings read[KBI_EVENT_MODES][2]; // [0]: without a gate; [1]: behind a gate
+    kbi_readings read[KBI_EVENT_MODES][2]; // event times; [0]: without a gate; [1]: behind a gate
     double most[KBI_EVENT_MODES];          // upper bound of the duration in ns; 0: not computed yet
 } kbi_empty;
 typedef struct kbi_calibration {
-    kbi_empty* empties; // the first one has one warp and one argument, and writes memory
+    kbi_empty* empties; // empties[0] has one warp and one argument, and writes memory
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
-    double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
+    double row;                              // ns per kernel in a graph of kernels like empties[0]; NaN: unknown
     kbi_reference truth;
     bool measured; // `truth` was measured by CUPTI
 } kbi_calibration;
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // profile of a case so far
-    const kb_instrument* by; // current instrument; NULL: none has begun
-    bool open, again, over;  // `by` is open; `by` needs another run; all instruments are done
+typedef struct kbi_insight {
+    const kb_instrument* by; // current instrument; NULL: profiling has not begun
+    bool open, again, over;  // instrument `by` is open; `by` needs another run; all instruments are done
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
     int passes; // counter passes
     int64_t window[KBI_INSIDE_RUNS][2], began;
-    kbi_inside head; // its runs do not include the first run; -1: before the first
+    kbi_inside head; // head.runs does not count the first run; -1: the first run has not ended
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core; // peaks that another process of this run measured
+    kbi_roofs roofs, core; // peaks of the device and of one core that another process of this run measured
     bool roofs_known;
-    int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
-    double wall_step, wall_bias;    // ns: tick of the clock; time between two readings
+    int64_t wall_start, wall_end;   // host clock in ns before and after the timed runs
+    double wall_step, wall_bias;    // ns: tick of the host's clock; time between two consecutive readings
     volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // total time of samples in which the process was stopped
     kbi_turn turn;                  // processor use at the start of a sample of host work
     int64_t undisturbed, disturbed; // samples without and with other threads on the processor
     bool thread_clock_coarse;       // the thread's clock is too coarse to detect disturbed samples
-    char folder[4096];              // working directory of every call; "": unknown
-    volatile uintptr_t* escaped;    // shared memory: the case whose function returned in a fork
+    char folder[4096];              // working directory of the first call, restored for later ones; "": unknown
+    volatile uintptr_t* escaped;    // in shared memory: case whose function returned in a forked child; 0: none
     uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
@@ -5704,7 +5705,6 @@ static struct kbi_meter {
 #endif
 } kbi_meter;
 
-// Adds a counter, unless a counter of this name exists or the value is not finite.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
     kbi_text* counters = &kbi_meter.insight.counters;
     const kbi_counter* known = (const kbi_counter*)(const void*)counters->s;
@@ -5746,10 +5746,9 @@ extern char** environ;
 
 typedef struct kbi_process_state {
     uint64_t settings;              // hash of settings that have to stay the same
-    int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
+    int64_t threads, files, memory; // may grow a little; files: lowest free descriptor; memory: resident bytes
 } kbi_process_state;
 
-// State of the process before the first function ran.
 static struct kbi_process_start {
     bool known;
     fenv_t floats;
@@ -5762,7 +5761,7 @@ static uint64_t kbi_status_number(const char* status, const char* name, int base
 }
 
 static kbi_process_state kbi_process_state_now(void) {
-    const uint64_t library = ~((uint64_t)7 << 31); // without the signals that the C library's threads use
+    const uint64_t library = ~((uint64_t)7 << 31); // all signals except those that the C library's threads use
     const char* locale = setlocale(LC_ALL, NULL);
     const mode_t mode = umask(077);
     uint64_t settings[4 + 6 + 2 * 16], *next = settings;
@@ -5801,7 +5800,7 @@ static kbi_process_state kbi_process_state_now(void) {
     return now;
 }
 
-// Restores what would change the times or the end of other cases in this process: timers and rounding.
+// Stops timers and restores the floating-point environment, so that one case does not affect the next.
 static void kbi_process_restore(void) {
     const struct itimerval none = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &none, NULL);
@@ -5815,7 +5814,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// Says how functions changed this process, so that the next case needs a fresh process. NULL: they did not.
+// Returns how benchmark functions changed this process; NULL: the next case can run in this process.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -5826,7 +5825,7 @@ static const char* kbi_process_changed(bool gpu) {
     if ((double)(now.memory - start->memory) > kbi_physical_bytes() / 16) return "it left memory allocated";
     if (now.threads <= start->threads) return NULL;
     int64_t ran = kbi_other_threads_ns();
-    if (gpu) kbi_readable(-1, 5); // waits 5 ms: threads of CUDA sleep meanwhile
+    if (gpu) kbi_readable(-1, 5); // waits 5 ms, during which CUDA's own threads sleep
     return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
@@ -5836,8 +5835,9 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Returns the tick of a clock in ns, from n measured durations that differ slightly; sorts them. They cluster at
-// multiples of the tick, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Sorts n measured durations, which differ slightly, and returns the clock's tick in ns. The durations cluster at
+// multiples of the tick, with a jitter of 1 or 2 ns. Returns 1 if there are no clusters, 0 if all durations are
+// equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -5845,7 +5845,7 @@ static double kbi_clock_lattice(double* ns, int n) {
     for (int i = 0, begin = 0; i < n; i++) {
         if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
         const double middle = ns[begin + (i - begin) / 2];
-        if (i - begin + 1 >= n / 50) { // smaller clusters are chance
+        if (i - begin + 1 >= n / 50) { // ignores clusters of less than 2 % of the values
             if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
             last = middle;
         }
@@ -5864,12 +5864,12 @@ static double kbi_clock_step(void) {
     }
     double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (ns[KBI_COUNT(ns) / 2] > 0) return step > 0 ? step : 1e9;
-    for (int i = 0; i < KBI_COUNT(ns); i++) // a coarse clock: most differences are 0
+    for (int i = 0; i < KBI_COUNT(ns); i++)
         if (ns[i] > 0) return ns[i];
     return 1e9;
 }
 
-static void kbi_serialise(void) { // later instructions begin after earlier ones have completed
+static void kbi_serialise(void) { // delays later instructions until earlier ones have completed
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
 #elif defined(__aarch64__)
@@ -5877,8 +5877,8 @@ static void kbi_serialise(void) { // later instructions begin after earlier ones
 #endif
 }
 
-// Returns the time in ns between two readings of the clock around no work, with the same calls as around a block. It
-// is the median of the means of 20 batches, because a mean resolves times below the clock's tick.
+// Returns the time in ns between two clock readings without work between them, by the same calls as around a
+// block: the median of the means of 20 batches. A mean resolves times below the clock's tick.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -5892,11 +5892,11 @@ static double kbi_measure_wall_bias(void) {
         }
         mean[i] = (double)sum / 50;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
+    return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean that the bias is unknown
 }
 
-// Returns what kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values.
-// Only values prevent the compiler from removing or precomputing the block.
+// Returns what kb_keep keeps between the KB_TIME in source line `line` and the next benchmark: nothing, constants,
+// or values. Unless values are kept, the compiler may remove or precompute the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -5910,7 +5910,7 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
 }
 
 // Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample that was interrupted by a stop is taken again.
-static struct sigaction kbi_sigcont; // the program's action, whose handler is called, too
+static struct sigaction kbi_sigcont; // the program's own action, whose handler is called, too
 static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     kbi_meter.stops = kbi_meter.stops + 1;
     if (kbi_sigcont.sa_flags & SA_SIGINFO)
@@ -5918,8 +5918,8 @@ static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     else if (kbi_sigcont.sa_handler != SIG_DFL && kbi_sigcont.sa_handler != SIG_IGN)
         kbi_sigcont.sa_handler(number);
 }
-// step: 1 at the start of a measurement, -1 at its end; measurements nest. At the end of the outermost, the program's
-// action of SIGCONT is restored, unless the program has set another one meanwhile.
+// step: 1 at the start of a measurement, -1 at its end; measurements can nest. After the outermost measurement,
+// the program's SIGCONT action is restored, unless the program has replaced kbench's action.
 static void kbi_watch_stops(int step) {
     static int open;
     struct sigaction now;
@@ -5954,9 +5954,10 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Returns whether another thread had the processor during a sample of host work. The thread's clock then stood
-// still, although the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the
-// shorter samples do, the machine or the block causes it, and no sample is rejected.
+// Returns whether another thread held the processor during a sample of host work: the thread's clock stood still,
+// although the thread did not wait. Samples of 10 ms always lose the processor for a while, and are accepted. If
+// other threads disturb a third of the shorter samples, the machine or the block causes it, and all samples are
+// accepted.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -5969,7 +5970,7 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
-// During the warm-up, the batch grows until a sample takes 20 us and a thousand ticks of the clock.
+// During the warm-up, the runs per batch increase until a batch takes 20 us and 1000 ticks of the clock.
 static void kbi_wall_end(kbi_run* run) {
     enum { KBI_BATCH_MAX = 1 << 30 };
     kbi_sampling* s = &run->sampling;
@@ -5981,10 +5982,10 @@ static void kbi_wall_end(kbi_run* run) {
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
     bool warm = run->call.unit == KBI_WARM, stopped = s->stop_count != kbi_meter.stops;
-    if (stopped) { // the time of the stop is not part of the phase
+    if (stopped) { // the phase does not include the time for which the process was stopped
         kbi_meter.stopped_ns += now - kbi_meter.wall_start;
         run->call.phase_start_ns += now - kbi_meter.wall_start;
-    } else if (kbi_timed_alone(run)) { // as evidence of a work change only the thread's own time counts
+    } else if (kbi_timed_alone(run)) { // to detect changed work, only the thread's own CPU time counts
         double busy = KBI_MIN(ns, (double)(kbi_turn_now().ran - kbi_meter.turn.ran));
         kbi_add_sample(run, warm ? ns : busy);
         if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
@@ -6003,14 +6004,15 @@ static void kbi_wall_end(kbi_run* run) {
     if (warm && !run->call.sampled && !run->recipe->launches && ns < target && s->batch < KBI_BATCH_MAX) {
         double factor = ns > 0 ? target / ns : 10;
         s->batch = (int64_t)((double)s->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
-        run->call.window.n = 0; // times of another batch size are not comparable
+        run->call.window.n = 0; // drops the times of smaller batches: they are not comparable
     } else {
         s->resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
-    // A reading of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
-    // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect. The
-    // bounds add up: beside busy processes, blocks of 13 ns read 1.1 times the root of the bounds' squares too long.
+    // The time of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
+    // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the bias.
+    // The bounds of tick and bias are added: beside busy processes, 13 ns blocks read too long by 1.1 times the
+    // bounds' root sum of squares.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
@@ -6026,7 +6028,7 @@ static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, 
 
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
-    if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
+    if ((double)bytes > kbi_physical_bytes()) return NULL; // Linux would grant it, and kill the process on use
     return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // aligned as by cudaMalloc; never 0 bytes
 }
 static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
@@ -6037,7 +6039,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-static bool kbi_valgrind(void) { // it simulates the processor
+static bool kbi_valgrind(void) { // whether valgrind, which simulates the processor, runs this process
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
@@ -6062,7 +6064,7 @@ static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     if (kbi_cpus_allowed(&allowed)) kbi_cpus_show(&allowed, m->cpus, sizeof m->cpus);
 }
 
-// Records how other processes disturbed this one since `start`, and the clock at the end.
+// Records how other processes disturbed this process since `start`, and the current clock of the CPU.
 static void kbi_note_load(kbi_measured* m, const kbi_load* start, const char* proc, const char* root) {
     kbi_load now = kbi_load_now(proc);
     double ns = (double)(now.at - start->at), busy = now.busy - start->busy;
@@ -6095,12 +6097,12 @@ enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
-    return place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
+    return place == KB_HOST ? &kbi_cpu : b;
 }
 
 // --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
-// Returns random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
+// Returns random bits that depend on the recipe's placement number and seed; returns 0 for placement number 0.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6108,8 +6110,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved: on a GPU, shared buffers within a page, because other blocks lie on other
-// pages (kbi_gpu_take_pages); on the host, within 16 pages, which changes the cache colour.
+// Returns by how many bytes an allocation is moved. To vary the placement on a GPU, shared buffers move within a
+// page, and other blocks get other pages (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which
+// changes their cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6122,7 +6125,7 @@ static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < 16; i++) {
-        size_t offset = rest * i / 15; // the last sample ends with the block
+        size_t offset = rest * i / 15; // the last sampled bytes are the end of the block
         b->memory.copy(now, block->data + offset, n);
         b->memory.copy(saved, block->saved + offset, n);
         if (memcmp(now, saved, n) != 0) return false;
@@ -6140,8 +6143,8 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
     run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs that the checked call found, at the start of the timed loop. kb_open has no checked call, so all
-// blocks are saved if they are small. A block that is equal to its saved copy is not saved again.
+// Saves the outputs, which the checked call has identified, at the start of the timed loop. kb_open has no checked
+// call, so all blocks are saved if they are small. A block that equals its saved copy is not saved again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6155,7 +6158,7 @@ static void kbi_save_outputs(kbi_run* run) {
     }
 }
 
-static bool kbi_restore_outputs(kbi_run* run) { // false: no output was saved
+static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output was saved
     bool any = false;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
@@ -6167,7 +6170,7 @@ static bool kbi_restore_outputs(kbi_run* run) { // false: no output was saved
     return any;
 }
 
-// Returns whether a run on restored outputs changed any; stale: left one unchanged that earlier runs changed.
+// Returns whether the last run changed a restored output or, if stale, kept one that earlier runs had changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6178,17 +6181,17 @@ static bool kbi_output_seen(const kbi_run* run, bool stale) {
 
 // --- shared buffers
 
-// Returns the first offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
+// Returns the first offset from `offset` on at which a block of `total` bytes may begin, aligned as by cudaMalloc.
 static size_t kbi_shared_align(size_t offset, size_t total) {
     size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
     return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-static size_t kbi_shared_span(const kbi_memory* m, size_t stride) { // bytes of all copies of an implementation's data
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
-// Address of the next block in the shared buffers. NULL: the block needs an allocation of its own.
+// Returns the address of the next block in the shared buffers; NULL if the block needs its own allocation.
 static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
     size_t begin = kbi_shared_align(m->layout_bytes, total);
@@ -6207,7 +6210,7 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, to save each. false: out of memory.
+// Allocates buffers for the largest of n implementations and, if n > 1, a saved copy for each. false: no memory.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6226,7 +6229,7 @@ static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_mem
     return true;
 }
 
-// Saves the contents of the last owner and restores those of m. Runs before the gate, outside the timed region.
+// Before the timed region: saves the shared buffers for their last owner, and restores the contents of m.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
@@ -6237,8 +6240,8 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// Releases the blocks from index `first` on. Their entries stay, because the case's next call needs `output`.
-// lost: the device no longer answers, so its memory is not released.
+// Releases the blocks from index `first` on, but not their table entries, because the next call needs `output`.
+// lost: the device no longer answers, so device memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
     for (int i = m->n_known - 1; i >= first; i--) {
         kbi_block* block = &m->blocks[i];
@@ -6253,12 +6256,12 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool
     }
 }
 
-// Releases all blocks. last: no further call of this case needs the table of blocks.
+// Releases all blocks and, if no further call of the function follows (last), the table of blocks.
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
     kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
     m->saved_bytes = m->n = 0;
-    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the original
+    if (m->copies <= 1) m->used_bytes = 0; // with copies, used_bytes is needed until the copies have ended
     if (!last) return;
     KBENCH_FREE(m->blocks);
     m->blocks = NULL;
@@ -6273,7 +6276,7 @@ static void kbi_memory_reuse(kbi_run* run) { // keeps all blocks, with their con
     m->n = 0;
 }
 
-// Allocates a block, or takes the one that the previous call kept at this index. NULL: out of memory.
+// Allocates a block, or reuses the block that the previous call kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
@@ -6306,7 +6309,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. Padding up to 256 bytes is part of the guard.
+// Fails the case if a byte next to a block was overwritten. Padding of a block to 256 bytes is part of the guard.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6338,7 +6341,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
     else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it earlier");
     if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
     char text[40];
@@ -6346,7 +6349,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// Returns the tracked block that contains p, or an empty block at p. NULL: no block.
+// Returns the tracked block that contains p, or a block of 0 bytes that begins at p. NULL: none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
@@ -6363,8 +6366,8 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Fails the case if `call` may not access n elements of `size` bytes at p. Memory from elsewhere than kb_alloc is not
-// checked, because its size is unknown.
+// Fails the case if n elements of `size` bytes at p exceed their block; call: name of the kb_ function. Memory
+// that kb_alloc did not allocate is not checked, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -6439,7 +6442,6 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
-// Stores the address of a driver function, or NULL, in *function.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -6453,8 +6455,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of them
-// is missing, and its pointer is NULL.
+// Stores the addresses of a library's functions in an array of pointers; names: names separated by blanks. Returns
+// false if a function is missing; its pointer is then NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6469,8 +6471,8 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
 
 static void kbi_ptx_put(kbi_text* to);
 
-// Appends the empty kernels. Unless the first argument is zero, each block writes to a cache line of its own. The
-// GPU flushes writes at the end of a kernel; events include that time, and CUPTI does not.
+// Appends the PTX of the empty kernels. Unless its first argument is zero, an empty kernel writes one cache line
+// per thread block. The GPU flushes writes at the end of a kernel; event times include the flush, CUPTI's do not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -6482,7 +6484,6 @@ static void kbi_empty_put(kbi_text* to) {
                  i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
 }
 
-// Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     int (*load)(void** module, const void* image);
     int (*get)(void** function, void* module, const char* name);
@@ -6528,13 +6529,13 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
     return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
-static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot launch this shape
+static bool kbi_launch_empty(const kbi_shape* shape) { // returns false if this GPU cannot launch the shape
     static void* arguments[4096 / sizeof(void*)];
     kbi_gpu* g = &kbi_meter.gpu;
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     arguments[0] = NULL;
-    if (shape->writes) // to another line each time: the distance of a line from a multiprocessor varies
+    if (shape->writes) // each launch writes another cache line, because the distance to a line varies
         arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
     if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
@@ -6542,7 +6543,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-static int kbi_launch_wide(enum kbi_function f, void** arguments) { // launches a grid that fills the device
+static int kbi_launch_wide(enum kbi_function f, void** arguments) {
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
@@ -6557,14 +6558,14 @@ static void kbi_check_persisting(void) { // cache lines in a persisting part of 
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
 
-// The buffer is only read: dirty lines would be written back while the timed kernel runs.
+// Evicts L2 by reads: written lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.clean_bytes); }
 
 // --- the gate: work that is queued behind it starts when the host opens it ---
 
-// The handler of SIGALRM is the watchdog of the gate. A block that waits behind a closed gate would never end.
+// The SIGALRM handler opens the gate: a block that waits for work behind a closed gate would never end.
 static void kbi_gate_alarm(int number) {
-    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 may select, forgets the handler
+    signal(number, kbi_gate_alarm); // signal() of System V, which -std=c11 may select, resets the handler
     if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.alarmed = 1;
 }
@@ -6574,7 +6575,7 @@ static void kbi_gate_close(void) {
     *g->flag = 0;
     g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
     g->gated = g->closed;
-    g->ungated |= !g->closed; // this GPU has no stream memory operations
+    g->ungated |= !g->closed; // if the gate stays open, this GPU has no stream memory operations
     if (g->closed) alarm(KBI_GATE_SECONDS);
 }
 
@@ -6584,10 +6585,10 @@ static void kbi_gate_open(void) {
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
     alarm(0);
-    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
+    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // later gates of the sample would also time out
 }
 
-// Prepares a case: an earlier one may have changed the handler or the device, or left lines that persist in L2.
+// Prepares a case: earlier cases may have changed the SIGALRM handler or the device, or left persisting L2 lines.
 static void kbi_gpu_prepare(struct kbi_run* run) {
     signal(SIGALRM, kbi_gate_alarm);
     cudaSetDevice(run->machine->device);
@@ -6607,7 +6608,7 @@ static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
     cudaMemsetAsync(p, byte, bytes, kbi_meter.gpu.stream);
-    cudaStreamSynchronize(kbi_meter.gpu.stream); // the host may access pinned memory next
+    cudaStreamSynchronize(kbi_meter.gpu.stream); // waits, because the host may access pinned memory next
 }
 
 static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
@@ -6628,8 +6629,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// Says how a benchmark function damaged the context or kb->stream, which all cases share. NULL: not at all. Streams
-// are compared by number, because a new stream may get an old address.
+// Returns how a benchmark function damaged the context or kb->stream, which all cases share; otherwise NULL.
+// Streams are compared by number, because a new stream may get the address of a destroyed one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6655,13 +6656,13 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     uint64_t high = 0;
     int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // 0 sets it to the current use
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
     cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
     cudaGetLastError();
     return (int64_t)high;
 }
 
-// Returns the current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
+// Returns the current SM clock in MHz; NaN: unknown. One thread counts cycles and nanoseconds for about 50 us.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -6671,7 +6672,8 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks the case for a profiler: the grids of the empty kernels before and after its work encode its number.
+// Marks a case for a profiler: the grids of empty kernels before and after the case's work encode the case's
+// number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6681,7 +6683,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a function left open; false: none. inside, end: errors before and at its end.
+// Ends the capture that a function left open on kb->stream, if any. Stores the errors of captured calls (inside)
+// and of the end of the capture (end).
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -6728,7 +6731,7 @@ static void kbi_nvml_open(kbi_machine* m) {
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle. Ignores an idle GPU and clocks set by a user.
+// Adds the current reasons for throttling to m.throttle, except an idle GPU and clocks that a user has set.
 static void kbi_gpu_throttled(kbi_measured* m) {
     static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
                                            "thermal (software)", "thermal (hardware)", "power brake" };
@@ -6765,7 +6768,7 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *most = 0;
 }
 
-// Stores start and end of a kernel, copy or memset of the block. CUPTI sets an unknown start to 0.
+// Stores start and end of a kernel, copy or memset of the block, unless its start is unknown (CUPTI: 0).
 static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
@@ -6817,8 +6820,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
-// Launches an untimed kernel, because the first launch after CUPTI is enabled or disabled is slow. If it took
-// long, a spinning kernel raises the GPU's clock again.
+// Launches an untimed kernel, because the first launch after CUPTI is enabled or disabled is slow. If more than
+// 0.3 ms have passed since `began`, a spinning kernel raises the GPU's clock again.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -6864,8 +6867,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Splits the records since the last call into groups of `kernels` consecutive ones. Stores the ns from the first
-// start to the last end of each group. Returns the number of groups, at most `most`.
+// Splits CUPTI's records since the last call into groups of `kernels` consecutive records. Stores for each group
+// of records the ns from the first start to the last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -6886,9 +6889,9 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches. Its resolution is finer than that of event times. Each launch has its
-// own gate, because event times are up to 0.6 us longer if a gate holds back more than 8 kernels. All launches use
-// the same two events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
+// A sample is the mean of several launches, so its resolution is finer than that of event times. Each launch has
+// its own gate, because event times are up to 0.6 us longer if a gate holds back more than 8 kernels. All launches
+// use the same two events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
     g->alarmed = 0;
@@ -6901,7 +6904,7 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // Eviction also removes the page tables of the command buffers. Empty kernels load them: 0.3 to 0.9 us.
+    // Eviction also removes the page tables of the command buffers; empty kernels reload them in 0.3 to 0.9 us.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
@@ -6922,12 +6925,12 @@ static void kbi_single_begin(bool gated, bool cold) {
     kbi_launch_begin(cold);
 }
 
-static double kbi_single_end(void) { // returns the time of the launch in ns
+static double kbi_single_end(void) {
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
     g->at = 0;
     // If each launch blocks the host (compute-sanitizer, CUDA_LAUNCH_BLOCKING), the watchdog must open each gate.
-    // One alarm alone may mean that the machine was suspended.
+    // A single alarm of the watchdog may also mean that the machine was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -6940,8 +6943,8 @@ typedef struct kbi_graph {   // graphs captured from the block
     bool ungated;            // the graphs are launched without a gate
 } kbi_graph;
 
-// A copy of pageable memory blocks the host until the stream reaches it: with a gate, no later work can be
-// submitted.
+// A copy of pageable memory blocks the host until the stream reaches the copy: with a gate, the host could submit
+// no later work.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
 }
@@ -6969,7 +6972,8 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Returns whether a sample is valid. It is repeated if the process was stopped or the watchdog opened the gate.
+// Returns whether a sample is valid. A sample is repeated if the process was stopped or the watchdog opened the
+// gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -6977,7 +6981,7 @@ static bool kbi_sample_valid(kbi_run* run) {
     if (kbi_failed(run) || !disturbed) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false;
-    // The block waits for work that the gate holds back. Gated samples are dropped, and later ones have no gate.
+    // The block waits for work behind the gate: gated samples are dropped, and repeated without a gate.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
@@ -6985,7 +6989,7 @@ static bool kbi_sample_valid(kbi_run* run) {
 
 // --- the bias: event time of an empty kernel minus the duration of that kernel ---
 
-// Returns the index of the empty kernel with a launch shape; 0 (the smallest kernel) if it cannot be launched.
+// Returns the index of the empty kernel with this launch shape; 0 (the smallest kernel) if it cannot be launched.
 static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     const int n = c->n_empties;
@@ -7029,8 +7033,9 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Returns an upper bound in ns for the duration of an empty kernel that CUPTI did not time: its event time or, if
-// less, the time of the smallest kernel in a graph plus the difference of both kernels' event times.
+// An upper bound for an empty kernel's duration is its event time. Another bound is the time of the smallest
+// kernel in a graph plus the difference of both kernels' event times. Without CUPTI, returns the smaller one in
+// ns.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7039,7 +7044,8 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
 }
 
 // Returns the duration of an empty kernel in ns: by CUPTI, or half of its upper bound. error: standard deviation
-// of the bias in ns (durations are uniform up to the bound); apart: its part that differs between shapes.
+// of the bias in ns (durations are uniform up to the bound); apart: part of `error` that differs between launch
+// shapes.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
@@ -7072,14 +7078,14 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// Returns N: the graph takes about 200 us and launches each replica equally often. 0: no graph is possible.
+// Returns N. A graph of N launches takes about 200 us and runs each replica equally often. 0: no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe, true);
-    double each = kbi_graph_ns(probe, true) - 2000; // events add about 2 us
+    double each = kbi_graph_ns(probe, true) - 2000; // the two events add about 2 us
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     g->launches = (KBI_MAX((int64_t)1, KBI_MIN(n, most)) + copies - 1) / copies * copies;
@@ -7129,7 +7135,7 @@ static void kbi_graph_alone(kbi_run* run) {
     bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
-    run->m.bias_ns = 0; // the time of a graph's launch includes the gap to the next launch
+    run->m.bias_ns = 0; // the time of a launch in a graph includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7173,7 +7179,7 @@ static void kbi_launches_end(kbi_run* run) {
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
     double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of these is a counter of the case
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of CUPTI's samples is a counter
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
@@ -7205,11 +7211,11 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     char why[400];
     kbi_check_persisting();
     if (both) kbi_cupti_close(); // an earlier case may have left CUPTI on
-    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph does not block the host
+    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a copy blocks the host, except in a graph
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // not later: it would delay samples
+        open = kbi_cupti_open(); // now, because opening would delay a sample
         if (both) kbi_cupti_close();
         if (!open)
             kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
@@ -7218,7 +7224,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "stream capture rejects this block, so mode graph cannot measure it");
     if (!graph && recipe->mode == KBI_ROTATE)
-        kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
+        kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that stream capture accepts, without KB_SAMPLE");
     if (open && graph) kbi_stop(run, KB_FLAG_BAD_CASE, "CUPTI does not time graphs: use --timer events");
     run->sampling.traced = open;
     return open ? &kbi_cupti_timer : graph ? &kbi_graph_timer : &kbi_event_timer;
@@ -7230,7 +7236,8 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Measures the resolution of event times: smallest difference > 0.5 ns between times of empty pairs or kernels.
+// Measures the resolution of event times: the smallest difference > 0.5 ns between times of empty kernels, and of
+// no kernel.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7246,7 +7253,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = step;
 }
 
-// Returns the time per kernel, in ns, of a graph of empty kernels. shape NULL: the kernel without arguments.
+// Returns the time in ns per kernel in a graph of empty kernels. shape NULL: the kernel has no arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7282,7 +7289,7 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // --env shows that of the last mode, hot
+        m->own_error = c->measured ? 0 : own; // --env shows the error of the last mode, hot
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -7291,7 +7298,7 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "estimated, not measured: half of its time in a graph");
 }
 
-// Times empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
+// Times empty kernels by CUPTI, in a separate process, because CUPTI cannot be unloaded. false: CUPTI failed.
 static bool kbi_measure_truth(kbi_reference* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
@@ -7312,7 +7319,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-static void kbi_reference_set(const kbi_reference* truth) { // truth: measured by another process
+static void kbi_reference_set(const kbi_reference* truth) { // truth: CUPTI times of another process
     (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
@@ -7325,14 +7332,14 @@ static void kbi_reference_set(const kbi_reference* truth) { // truth: measured b
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_captured {                                        // number of nodes in the graph of a block
+typedef struct kbi_captured {
     size_t kernels, copies, within, sets, host, allocations, others; // within: device-to-device copies
     cudaGraphNode_t node;                                            // first kernel
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which knows the kernels of all CUDA runtimes. function: NULL if
-// unknown.
+// Gets the parameters of a graph's kernel from the driver, which knows the kernels of all CUDA runtimes. function:
+// NULL if unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7398,7 +7405,7 @@ static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
-static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a device address
+static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
         struct cudaPointerAttributes attributes;
         void* p;
@@ -7410,8 +7417,8 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a 
     return false;
 }
 
-// Returns the index of an empty kernel with the launch shape of the block's first kernel, but at most one thread
-// block per multiprocessor, because further thread blocks take time.
+// Returns the index of an empty kernel with the launch shape of the block's first kernel. An empty kernel has at
+// most one thread block per multiprocessor, because further thread blocks take time.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
@@ -7447,9 +7454,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks whether the GPU is still busy after the block's work in kb->stream has ended, or is busy at all if the
-// block was captured. stream_ns: time that the host waited for kb->stream. As one check can err (the host is
-// preempted, or the work ends early), two idle checks accept the block, and four busy checks raise SIDE_STREAM.
+// Checks for work on other streams. If the block was captured, the GPU must be idle; otherwise, the GPU must be
+// idle when the work in kb->stream has ended. stream_ns: time that the host waited for kb->stream. A check errs if
+// the host is preempted or the work ends early, so two idle checks accept the block, and four busy checks raise
+// SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7479,8 +7487,8 @@ static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-typedef struct kbi_capture { // result of a stream capture
-    cudaGraph_t graph;       // NULL: it failed
+typedef struct kbi_capture {
+    cudaGraph_t graph;       // NULL: the capture failed
     cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
     size_t n;
     cudaError_t inside, end; // inside: last error of the captured calls; end: error of cudaStreamEndCapture
@@ -7496,8 +7504,8 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
     return c;
 }
 
-// Returns a hash of the nodes of a graph, in any order. It covers each node's type and, for kernels, the first
-// fields of the driver's structure: function, grid, block and shared memory.
+// Returns a hash of a graph's nodes, independent of their order. The hash covers the type of each node and, for
+// kernels, the first fields of the driver's structure: function, grid, block and shared memory.
 static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -7512,7 +7520,6 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Stops a run because stream capture rejected a call of the block.
 static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
@@ -7542,10 +7549,10 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         return;
     }
     kbi_capture c = kbi_capture_end(run);
-    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // kb_expect may have been called in the block
-    // Captured work does not execute. If the GPU is busy, the block submitted work to another stream.
+    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
+    // Captured work does not execute: if the GPU is busy, the block submitted work to another stream.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
-    if (!c.nodes && inspected) { // the inspection had found no error
+    if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
@@ -7560,7 +7567,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     KBENCH_FREE(c.nodes);
     cudaGetLastError();
-    if (judged && !w->repeat_audit && !kbi_failed(run)) { // rotation and mode graph need the graph
+    if (judged && !w->repeat_audit && !kbi_failed(run)) { // --rotate and mode graph replay the graph
         kbi_graph* kept = KBI_GROW(NULL, kbi_graph, 1);
         memset(kept, 0, sizeof *kept);
         kept->one = c.graph;
@@ -7570,14 +7577,14 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
 }
 
-// Called after an exception in the block, which a library may throw because stream capture rejected a call.
+// Called if C++ code left the audited block: a library may throw because stream capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
         kbi_audit_rejected(run, inside, end);
 }
 
-static void kbi_gpu_compare(kbi_run* run) { // stops the run if this launch differs from the audited one
+static void kbi_gpu_compare(kbi_run* run) {
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
         kbi_audit_rejected(run, c.inside, c.end);
@@ -7595,45 +7602,45 @@ static void kbi_gpu_compare(kbi_run* run) { // stops the run if this launch diff
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Bits: effects of a CUDA call.
 enum {
     KBI_SUBMITS = 1 << 0, // submits work to a stream
     KBI_KERNEL = 1 << 1,  // launches a kernel whose name CUPTI knows
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,        // records the event, or writes to the address, in object
-    KBI_STREAM_WAITS = 1 << 5,   // the stream waits for the event or address in object
-    KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
-    KBI_HOST_EVENT = 1 << 7,     // the host waits for the event in object, or queries it
+    KBI_RECORDS = 1 << 4,        // records an event, or writes to an address (object)
+    KBI_STREAM_WAITS = 1 << 5,   // a stream waits for an event or address (object)
+    KBI_HOST_STREAM = 1 << 6,    // the host waits for, or queries, a stream
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for, or queries, an event (object)
     KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
     KBI_HOST_WAITS = 7 << 6,     // any KBI_HOST_ bit above
-    KBI_CREATES = 1 << 9,        // creates a stream
-    KBI_CAPTURES = 1 << 10,      // begins a stream capture
-    KBI_HOST_FUNCTION = 1 << 11, // submits a host function
+    KBI_CREATES = 1 << 9,
+    KBI_CAPTURES = 1 << 10,
+    KBI_HOST_FUNCTION = 1 << 11,
     KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call or changes its effect
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a CUDA call that returned
-    int32_t kind, number;      // kind: bits of its effects; number: 1 for the block's first call
+typedef struct kbi_cuda_call {
+    int32_t kind, number;      // kind: effects of the call; number: 1 for the block's first call
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": not a kernel launch
-    bool follows, precedes; // its work starts after the start event; ends before the stop event
+    bool follows, precedes; // the call's work starts after the start event; ends before the stop event
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
-// A node: the host, a stream, an event, or an address that a stream writes. A reused handle gets a new node.
-// kb->stream and the legacy default stream share one node, because each waits for the other.
+// A node of the order graph is the host, a stream, an event, or an address that a stream writes. If CUDA reuses a
+// handle, the handle gets a new node. kb->stream and the legacy default stream share a node, because each waits
+// for the other.
 typedef struct kbi_order_node {
     uint64_t handle;
     bool stream, reached;
 } kbi_order_node;
 
-// An edge: later work of node second waits for earlier work of node first. second < 0: it is call -1 - second.
+// An edge: later work of node `second` (< 0: call -1 - second) waits for earlier work of node `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7664,8 +7671,8 @@ static void kbi_order_edge_add(int first, int second) {
     kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// Sets `follows` if a call is reachable from the start of kb->stream, and `precedes` if the end of kb->stream is
-// reachable from the call. Work that the host submits starts after all work that the host has waited for.
+// Sets `follows` if a path leads from the start of kb->stream to the call, and `precedes` if one leads from the
+// call to the end of kb->stream. Work that the host submits starts after all work that the host has waited for.
 static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     struct kbi_order_graph* g = &kbi_order_graph;
@@ -7705,7 +7712,6 @@ static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) 
     kbi_text_free(&g->edges);
 }
 
-// Sets the flag that a call of the block raises, and its message.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
@@ -7731,8 +7737,9 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
     return false;
 }
 
-// Judges the calls of a block. If the block may synchronize or allocate, the host's clock times all its work, so
-// its streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for it.
+// Judges the CUDA calls of a block. If the block may synchronize or allocate, the host's clock times the work of
+// all streams, so streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for
+// it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
@@ -7770,16 +7777,16 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
             if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
     for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
-        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the note names the first such call
+        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the note names the first such call of the block
             snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// Driver functions that submit, order, wait or allocate; runtime functions call them. stream, object: offsets in
-// CUPTI's structure of parameters of the stream, and of the event or address; -1: not a parameter.
+// Driver functions that submit or order work, wait, or allocate; runtime functions call driver functions. stream,
+// object: offsets of the stream, and of the event or address, in CUPTI's parameters; -1: not a parameter.
 enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
-    const char* names; // without _ptsz or _ptds, and without _v2 unless versions differ
+    const char* names; // function names without _ptsz or _ptds, and without _v2 unless versions differ
     int16_t kind;
     int8_t stream, object;
 } kbi_driver_call;
@@ -7825,7 +7832,8 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Prefixes of runtime functions. Work is missing if such a function fails, even before it calls the driver.
+// Prefixes of runtime functions whose failure leaves the block's work incomplete, even before they call the
+// driver.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -7840,18 +7848,18 @@ typedef struct kbi_api_call { // CUpti_CallbackData
 
 static struct kbi_calls { // CUDA calls of the inspected block
     kbi_cuda_call* list;
-    int n, number; // n: entries of list; number: calls so far
-    bool on, lost; // lost: the list was too short
+    int n, number; // n: length of list; number: number of the latest call
+    bool on, lost; // lost: a call did not fit into list
     volatile char busy;
     void* subscriber; // NULL: no CUPTI callback yet
 } kbi_calls;
 
 static __thread struct kbi_runtime_call { // runtime function that this thread is executing
     const char* name;                     // NULL: none
-    int number, first;                    // number: of the call; first: index of its first driver call
+    int number, first;                    // number of the call; index in list of its first driver call
 } kbi_runtime_call;
 
-// Returns whether a list separated by blanks has the first n characters of name or, with prefix, a prefix of them.
+// Returns whether a blank-separated list contains the first n characters of name or, if prefix, a prefix of them.
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
@@ -7880,7 +7888,7 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
+// symbol: the mangled name of the kernel that the call launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
@@ -7978,7 +7986,7 @@ static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
     kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
-    cudaGetLastError(); // clears the error, which is in the list
+    cudaGetLastError(); // clears the error, which kbi_calls holds
     return false;
 }
 
@@ -8008,15 +8016,16 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: peaks of this device: copy, read and write bandwidth, arithmetic throughput.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A case is compared with measured peaks (roofs). Bandwidth: the copy peak, or the read or write peak if
-// kb_bytes_as declares one direction. Operations: the peak of the type given to kb_flops_as, else of KB_DTYPE,
-// else f32. A faster launch is compared with faster types that its elements allow: tf32, f16, bf16 and, if no type
-// is declared, fp8 and int8. On a GPU, a rate above 1.05 times the highest applicable peak (tensor cores: 1.1)
-// raises ABOVE_ROOF. Bandwidth is checked only in a cold cache, for more than 4 times the size of L2. Up to one L2
-// of written bytes is subtracted, because these may reach memory after the launch. For this check, peaks are
-// measured with matrices of zeros: random numbers draw more power, which lowers the clock. f32 is measured by
-// chains of FMA, other types by matrix products of cuBLASLt, if installed. On the CPU, a peak is that of one core
-// outside its caches. Several threads may exceed it, so nothing is checked.
+// A case is compared with measured peaks (roofs). The peak of bandwidth is the copy peak, or the read or write
+// peak if kb_bytes_as declares one direction. The peak of operations is that of the type given to kb_flops_as,
+// else of KB_DTYPE, else of f32. A launch above this peak is compared with faster types that its elements allow:
+// tf32, f16, bf16 and, if no type is declared, fp8 and int8. On a GPU, a rate above 1.05 times the highest
+// applicable peak (tensor cores: 1.1) raises ABOVE_ROOF. Bandwidth is checked only if the cache is cold and the
+// data exceed 4 times the size of L2. Written bytes up to the size of L2 are subtracted, because they may reach
+// memory after the launch. The peaks for ABOVE_ROOF are measured with matrices of zeros: random numbers draw more
+// power, which lowers the clock. The f32 peak is measured by chains of FMA, other types by matrix products of
+// cuBLASLt, if installed. On the CPU, a peak is that of one core with data outside the caches. CPU rates are not
+// checked, because several threads may exceed the peak of one core.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8030,7 +8039,7 @@ typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR), may_alias));
 
 // Runs 12 independent chains x = x a + b, enough for two FMA units with a latency of up to five cycles. The
-// compiler does not know the input, and has to compute the output.
+// compiler can neither precompute nor remove the chains.
 KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
@@ -8051,7 +8060,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // byte
     kbi_words sum[2];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i < bytes / KBI_VECTOR; i += 4) {
-        // the hardware prefetcher stops at the end of a page: only 60 % of the bandwidth
+        // prefetches across pages: the hardware does not, and reaches only 60 % of the bandwidth
         for (size_t k = 0; k < 4 * KBI_VECTOR; k += 64) __builtin_prefetch(from + i * KBI_VECTOR + k + 4096);
         sum[0] ^= word[i] ^ word[i + 1], sum[1] ^= word[i + 2] ^ word[i + 3];
     }
@@ -8070,12 +8079,13 @@ static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of three or more passes, in 50 to 250 ms. Uses CPU time if preempted.
+// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms. If preempted, a pass counts
+// its CPU time.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
-    // twice the largest cache, but 64 to 512 MiB, and at most an eighth of the memory
+    // buffer size: twice the largest cache, but 64 to 512 MiB, and at most an eighth of the memory
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, (int64_t)(kbi_physical_bytes() / 8)) & ~(size_t)4095 : 0;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
@@ -8087,7 +8097,7 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
-        madvise(a, size, MADV_HUGEPAGE); // small pages take long to allocate
+        madvise(a, size, MADV_HUGEPAGE);
 #endif
         memset(a, 1, size); // allocates the pages
     }
@@ -8108,9 +8118,10 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 }
 
 #if KBI_CUDA
-// Returns the time in ns to copy, read or write `size` bytes. Copies and writes: the faster of kbench's kernel and
-// the CUDA runtime's function. Reads: the faster of a grid that fills the device and one with a thread block per
-// 16 KiB (6 % faster on an H100). After a warm-up launch: the median (if cold) or minimum of five launches.
+// Returns the time in ns to copy, read or write `size` bytes: after a warm-up launch, the median (if cold) or
+// minimum of five launches. Copies and writes take the faster of kbench's kernel and the CUDA runtime's function.
+// Reads take the faster of a grid that fills the device and a grid with a block per 16 KiB (6 % faster on an
+// H100).
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
@@ -8149,7 +8160,7 @@ static char* kbi_buffer_pair(size_t size) {
 }
 
 // Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves, up to 64 times L2. A
-// small copy is faster, because the data written last reach memory after the launch.
+// small copy exceeds the copy peak, because the data written last reach memory after the launch.
 static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
@@ -8171,7 +8182,7 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // buffer size under a tool, which slows every access
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // small, because tools slow every access
 
 // Returns the time in ns for one warp to read 64 KiB, one load after another. Memory takes twice as long as L2.
 static double kbi_probe_ns(const char* p, bool cold) {
@@ -8182,8 +8193,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Returns the share of L2 that the eviction empties: the minimum over 8 addresses. 0: after the eviction, data are
-// read as fast as from L2. 1: as slowly as from memory. NaN: both take the same time.
+// Returns the share of L2 that the eviction empties, the minimum over 8 addresses. The share is 0 if reads after
+// the eviction are as fast as from L2, 1 if they are as slow as from memory; NaN: L2 and memory are equally fast.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8208,7 +8219,6 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
     return least;
 }
 
-// Measures copy, read and write bandwidth over up to 1 GiB, and the share of L2 that the eviction empties.
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
@@ -8261,12 +8271,12 @@ static const char kbi_cublas_names[] =
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
-    uint64_t one; // 1 in the type of scale
+    uint64_t one; // bits of the number 1 in the type `scale`
 } kbi_product;
 
 enum { KBI_LT_TRANSPOSE_A = 3, KBI_LT_FAST_SUM = 25, KBI_LT_UNSUPPORTED = 15, KBI_LT_WORKSPACE = 32 << 20 };
 
-// f16 has two rows, because some GPUs accumulate faster in f16.
+// f16 has two rows, for f32 and f16 accumulation: the latter is faster on some GPUs.
 static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
                                             { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
                                             { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
@@ -8287,7 +8297,7 @@ static bool kbi_cublas_open(kbi_cublas* c) { // opens the newest cuBLASLt that t
 }
 
 // Returns the shortest time in ns of three launches of A^T B; 0: the library has no such product; NaN: a call
-// failed. data: workspace, A, B, result. A spinning kernel runs during submission to keep the clock high.
+// failed. data: workspace, A, B, result. While the host submits, a spinning kernel keeps the clock high.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
     void *product = NULL, *in = NULL, *out = NULL;
     int transposed = 1;
@@ -8318,7 +8328,8 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over several matrix sizes. of: with random numbers; most: with random numbers or zeros.
+// Finds the highest rates over several matrix sizes: with random numbers (of), and with random numbers or zeros
+// (most).
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
@@ -8327,7 +8338,7 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
     while (first->roof != which) first++;
     const int bytes = 2 * first->in_bytes + first->out_bytes;
     while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
-    *of = *most = NAN; // a later case may leave more memory free
+    *of = *most = NAN; // unknown: a later case may find more free memory
     if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_WORKSPACE) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t pause = 40000000; // cycles in which the device cools down
@@ -8358,7 +8369,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     kbi_cublas c;
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measures these at the start
     bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    int64_t began = kbi_now(); // excludes opening the library, 0.25 s
+    int64_t began = kbi_now(); // excludes 0.25 s to open the library
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
     if (open) {
         kbi_product_roof(&c, which, &of, &most);
@@ -8380,12 +8391,12 @@ static void kbi_require_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the peaks that this case is compared with, unless they are known. Host work: peaks of one core.
+// Measures unknown peaks that this case is compared with; host work is compared with peaks of one core.
 static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // Memory bandwidth does not limit data in the host's caches, which may be read many times in a run.
+    // A run may read data in the host's caches many times, so memory bandwidth does not limit such data.
     const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
@@ -8396,12 +8407,12 @@ static void kbi_require_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_require_roof(run, i); // unknown direction: uses the highest of three peaks
+            kbi_require_roof(run, i); // unknown direction: the highest of the three peaks counts
         double* scratch = KBI_GROW(NULL, double, m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
         KBENCH_FREE(scratch);
-        double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // 2 % because the final time may be shorter
+        double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // 2 % more: the final time may be shorter
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
@@ -8420,7 +8431,7 @@ static void kbi_require_roofs(kbi_run* run) {
 static bool kbi_gpu_resources(char why[200]) {
     kbi_gpu* g = &kbi_meter.gpu;
     void *host = NULL, *device = NULL;
-    cudaError_t e = cudaStreamCreate(&g->stream); // a blocking stream: waits for the default stream
+    cudaError_t e = cudaStreamCreate(&g->stream); // a blocking stream, which waits for the default stream
     g->stream_number = 0;
     if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&g->start);
@@ -8468,7 +8479,7 @@ static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why holds th
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
     int driver = 1;
-    if (e == cudaErrorInsufficientDriver) cudaDriverGetVersion(&driver); // driver 0: none is installed
+    if (e == cudaErrorInsufficientDriver) cudaDriverGetVersion(&driver); // version 0: no driver is installed
     if (e != cudaSuccess || !m->devices)
         snprintf(m->why, sizeof m->why, "no GPU: %s",
                  e == cudaSuccess ? "none found" : driver ? cudaGetErrorString(e) : "no NVIDIA driver was found");
@@ -8495,8 +8506,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why holds th
     return true;
 }
 
-// Allocates pages of 2 MiB and never frees them, so that later buffers have other pages than in other processes.
-// Errors are ignored here, because opening the GPU will report them.
+// Allocates 2 MiB pages and never frees them, so that buffers lie on other pages than in other processes. Errors
+// are ignored, because opening the GPU will report them.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* page;
@@ -8512,11 +8523,11 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     if (!kbi_gpu_open(m, recipe->device)) return false;
     if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
-    c->n_empties = 0; // those of another GPU
+    c->n_empties = 0; // drops empty kernels of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // Some versions of CUPTI do not record graphs that were made before. Each case reports a failure to open
-    // CUPTI. CUPTI can change event times, so earlier times of empty kernels are dropped.
+    // CUPTI opens now: some versions do not record graphs that were made earlier. Each case reports if CUPTI does
+    // not open. CUPTI can change event times, so times of empty kernels are measured again.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -8537,7 +8548,7 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-// Opens the backend of the recipe; without a GPU, the cpu backend, so that host work still runs.
+// Opens the recipe's backend. If there is no GPU, opens the cpu backend instead, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -8567,13 +8578,14 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: detects by their times whether launches differ in their work.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Larger ratios of times mean that the work changed. A CPU's branch prediction alone made a loop 7 times as fast.
+// Launches that do the same work differ by at most these ratios of times. A CPU's branch prediction alone made a
+// loop 7 times as fast.
 static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU work, host work }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
 
 // Sets work_change.finding if the medians of ten consecutive blocks of samples fall monotonically, or if warm-up
-// launches 2 to 4 took much longer than the samples. Warm-up times are scaled to the clock of the samples.
+// launches 2 to 4 took much longer than the samples (times are scaled to the SM clock of the samples).
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
@@ -8599,15 +8611,14 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
              kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Sets work_change.finding if every second, third or fourth launch takes much more or less time than the rest.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
     kbi_work_change* a = &run->work_change;
     bool host = run->sampling.timer->host_clock;
     double bias = host ? kbi_meter.wall_bias : kbi_bias_of(&run->m);
-    double ratio = kbi_single_ratio[host], least = host ? 200 : 500; // ns: above the scatter of the timer
+    double ratio = kbi_single_ratio[host], least = host ? 200 : 500; // minimum in ns: above the timer's scatter
     for (int period = 2; period <= 4; period++)
         for (int phase = 0; phase < period && !a->finding[0]; phase++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: this phase; [0]: all others
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: launches of this phase; [0]: others
             for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % period == phase;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
@@ -8634,7 +8645,8 @@ static void kbi_insight_clear(void) {
     in->head.verdict.flag = -1;
 }
 
-// Opens and closes instruments in order, until one needs a run of the block. Returns whether one does.
+// Opens and closes instruments in order, until one needs a run of the block; this instrument stays open. Returns
+// false if no instrument needs a run.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8661,10 +8673,10 @@ static int64_t kbi_inside_begin(kbi_run* run) {
 static void kbi_inside_end(kbi_run* run) {
     const kb_instrument* i = kbi_meter.insight.by;
     kbi_meter.insight.again = i->end && i->end(&run->kb);
-    kbi_stop_on_error(run, "while it was profiled");
+    kbi_stop_on_error(run, "while the block was profiled");
 }
 
-// Closes the instruments, and returns their results, which the caller frees.
+// Closes the current instrument, and returns the profile, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
@@ -8696,13 +8708,13 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Ends a window of the warm-up. Returns whether its median time and clock agree with the previous window's.
+// Ends a window of the warm-up. Returns whether the median time and the clock agree with those of the last window.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
     int n = KBI_MIN(w->n, (int)KBI_WINDOW);
     double median = kbi_trimmed(w->ns, n, n / 10);
-    double step = run->backend->gpu ? 100 : 0; // ns: three times the resolution of events
+    double step = run->backend->gpu ? 100 : 0; // tolerance in ns: three times the resolution of events
     bool same_time = w->median > 0 && fabs(median - w->median) <= KBI_MAX(tolerance * w->median, step);
     bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
     w->median = median;
@@ -8723,7 +8735,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     const int64_t ns = run->work.estimate_ns;
     double time = kbi_seconds_since(call->phase_start_ns), scale = KBI_MIN(r->max_time, 2.0);
     if (run->sampling.timer->steady) return true;
-    // the warm-up of host work below 1 ms goes on until it has found the batch size, despite --warmup
+    // host work below 1 ms per run warms up until the batch size is known, despite --warmup
     bool resolved = !run->sampling.timer->host_clock || call->sampled || ns >= 1000000 || run->sampling.resolved;
     if (!resolved && !kbi_only_checked(run)) return false;
     if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
@@ -8732,11 +8744,11 @@ static bool kbi_warm_enough(kbi_run* run) {
     bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale && call->window.n >= (ns > 500000 ? 2 : 4);
     if (full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
-    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // launches above 100 ms have no windows
+    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // no windows for launches > 100 ms
     return out_of_time;
 }
 
-// Returns whether a case that is not in a comparison has enough samples. time: seconds since its first sample.
+// Returns whether a case that is not in a comparison has enough samples. time: seconds since the first sample.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8746,7 +8758,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (n < r->min_samples || time < r->min_time) return false;
     if (n >= r->max_samples) return true;
     if (n < run->sampling.next_check) return false;
-    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // computing the precision needs a sort
+    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // computing the precision sorts all samples
     double sum = 0, bias = kbi_bias_of(&run->m);
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
     double mean = sum / (double)n - bias;
@@ -8775,13 +8787,12 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// Returns the result of inspecting this block's CUDA calls, or NULL.
 static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Returns whether the block is called for the audit: under capture, or to check whether the device stays busy.
+// Returns whether the audit runs the block: under stream capture, or to check whether the device stays busy.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -8796,7 +8807,6 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before the first timed block (or KB_SAMPLE reset) of this call of the function.
 static void kbi_enter_loop(kbi_run* run) {
     kbi_body_call* call = &run->call;
     if (call->loop_entered) return;
@@ -8806,7 +8816,6 @@ static void kbi_enter_loop(kbi_run* run) {
     call->restored = call->fresh;
 }
 
-// Reports progress and reads the clock frequency ten times a second.
 static void kbi_observe(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->beat_ns <= 100000000) return;
@@ -8817,7 +8826,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Suspends the function until kbi_member_resume. false: it has no fiber, so it must return, and is called again.
+// Suspends the function until kbi_member_resume; false: without a fiber, the function returns and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -8828,7 +8837,7 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     while (run->schedule.command == KBI_HOLD)
         if (!kbi_rest(run)) return KBI_NO_UNIT;
     if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
-    if (!run->sampling.timer) { // the choice needs the audit and the graphs of --rotate
+    if (!run->sampling.timer) { // chosen late: timers need the audit and the graphs of --rotate
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_verdict* v = kbi_inspection(run);
         const bool host = run->work.host;
@@ -8855,7 +8864,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
     if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
         return KBI_SAMPLE;
-    if (alone) { // now, because an idle device changes clock and throttling
+    if (alone) { // now, because the clock changes when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
@@ -8864,7 +8873,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times single consecutive launches. On a GPU, consecutive samples of one launch each are used if they exist.
+// Times consecutive launches one by one. On a GPU, takes the last samples instead, if each sample is one launch.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -8884,7 +8893,7 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Returns the next unit (kbi_unit) of this call; KBI_NO_UNIT: the loop ends.
+// Returns the purpose of the next run of the block; KBI_NO_UNIT: the timed loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
     kbi_body_call* call = &run->call;
@@ -8896,14 +8905,14 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several launches, because only some may do all the work
+        case KBI_PHASE_COMPARE: // compares several launches, because only some may have changed
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // kb_run's function allocates new outputs in each call, and captured calls do not write them
+            // the function of kb_run allocates new outputs in each call, which captured calls do not write
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -8911,7 +8920,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         }
         if (unit == KBI_NO_UNIT && call->phase == phase && !run->schedule.suspended)
             kbi_phase_enter(run, (kbi_phase)(phase + 1));
-        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) { // without the block
+        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) { // replays a graph
             call->unit = unit;
             call->warm_units += unit == KBI_WARM;
             run->sampling.timer->replay(run);
@@ -8978,7 +8987,8 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a unit and begins the next. Returns how often the next unit runs the block; 0: the loop ends.
+// KB_TIME: ends a run of the block (kbi_unit) and chooses the next. Returns how often KB_TIME runs the block; 0:
+// no more.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9014,7 +9024,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
     return runs;
 }
 
-// KB_SAMPLE: chooses the next unit before the reset. false: the loop ends.
+// KB_SAMPLE: chooses the next run's purpose (kbi_unit) before the user's reset code runs; false: the loop ends.
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9048,7 +9058,7 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Restores the current folder and the floating-point environment of the first call.
+// Restores the folder and the floating-point environment that the first call had.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9058,7 +9068,7 @@ static void kbi_call_clear(void) {
     kbi_process_restore();
     if (kbi_meter.folder[0] ? chdir(kbi_meter.folder) != 0
                             : !kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder))
-        kbi_meter.folder[0] = 0; // the folder was removed
+        kbi_meter.folder[0] = 0; // unknown: the folder was removed
 }
 
 // Ends a forked child process that returned from the benchmark function.
@@ -9067,12 +9077,12 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A child process that it forks must not return, because it would measure, too.
+// Calls a case's function. A child process that the function forks must not return, because it would measure, too.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
     const uintptr_t id = (uintptr_t)run->bench_case;
-    const bool own = !run->bench_case->desc; // false: folder and children belong to the calling program
+    const bool own = !run->bench_case->desc; // false: the calling program owns its folder and child processes
     if (own) kbi_call_clear();
     kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
@@ -9113,7 +9123,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Returns whether kb_fill wrote only zeros, and four samples of each buffer (64 bytes or more) are constant.
+// Returns whether kb_fill wrote only zeros, and four 64-byte samples of each buffer are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9130,7 +9140,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// Reports early exits from the timed block, overwritten guards and leaks after the function, and frees its memory.
+// After the function, reports an early exit from the block, overwritten guards and leaks, and frees the memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9145,7 +9155,7 @@ static void kbi_body_ended(kbi_run* run) {
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // also noted after a failure
+    if (broken) { // noted even if the case has already failed
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s; every case of this process needs it; do not change it", broken);
         kbi_set_status(run, KB_FAILED);
@@ -9210,8 +9220,8 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: runs and checks the block with inputs from another seed, in the buffers of the last call. The check
-// then fails for a kernel that caches results by address, or skips outputs that exist.
+// --fresh: runs the block in the same buffers with inputs from another seed, and checks the outputs. The check
+// fails for a kernel that caches results by address, or skips outputs that exist.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -9231,14 +9241,14 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// Makes the first call, and repeats it if device memory is missing afterwards: loaded code takes memory, too.
+// Makes the first, checked call; repeats the call if device memory seems leaked, because loaded code takes memory.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
-    if (run->m.verified == 1) run->m.verified = -1; // the check after the last launch sets it
+    if (run->m.verified == 1) run->m.verified = -1; // the check after the last launch decides
     run->work.checked = true;
 }
 
@@ -9253,7 +9263,6 @@ static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     return NULL;
 }
 
-// Returns the value of an axis of type a or b; NULL: there is no such axis, and the case fails.
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* values,
                                     kb_axis_type a, kb_axis_type b) {
     const kb_param* p = kbi_param_find(kb, axis);
@@ -9286,7 +9295,7 @@ static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* 
     if (amount >= 0 && kbi_finite(amount))
         *to = amount;
     else
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number >= 0", name);
 }
 
 void kb_bytes(kb_state* kb, double bytes) { kb_bytes_as(kb, bytes, KB_ANY_TRAFFIC); }
@@ -9353,7 +9362,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. false: the output is wrong, and the caller must stop the case.
+// Records the result of a check. Returns false if the output is wrong; the caller must then fail the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9462,24 +9471,25 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_member { // a case of the comparison; its function is suspended while other cases run
+typedef struct kbi_member { // a case of a comparison; its function is suspended while other cases run
     kbi_run run;
-    int index, n_replicas; // index: of the case in the plan; n_replicas: length of replicas
+    int index, n_replicas; // index of the case in the plan; length of replicas
     kbi_fiber fiber;
     struct kbi_member* replicas; // copies of the case for --rotate
     bool over;                   // the function has returned, or could not start
-    double ns[KBI_ROUNDS_LIMIT]; // trimmed mean of its slot in each round
+    double ns[KBI_ROUNDS_LIMIT]; // trimmed mean of the case's slot in each round
 } kbi_member;
 
 typedef struct kbi_comparison {
     kbi_member* members[KBI_SLOTS]; // the cases (baseline first), then the A/A control
-    int n, slots, rounds;           // n: number of cases; slots: cases and control; rounds: finished rounds
+    int n, slots, rounds;           // n: cases; slots: cases and A/A control; rounds: finished rounds
     int settling;                   // number of discarded runs at the start of a slot
-    bool staged, lost;              // staged: members share buffers; lost: device is lost
+    bool staged, lost;              // the cases run on shared buffers; the device is lost
     const kbi_recipe* recipe;
 } kbi_comparison;
 
-// Makes the second call: audit, warm-up, samples, final check. A function without a fiber returns to be suspended.
+// Makes the second call of the function: audit, warm-up, samples, final check. Without a fiber, the function
+// returns to suspend.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9504,7 +9514,7 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a replica of a case, or the A/A control: it runs the case again, but makes no record.
+// Initialises a --rotate copy of a case, or the A/A control, which runs the case again but makes no record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9528,18 +9538,18 @@ static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command comma
         kbi_member_resume(c, a);
 }
 
-// Returns how many copies of the data exceed twice the size of L2; 0: no data.
+// Returns how many copies of the data together exceed twice the size of L2; 0: no data.
 static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// Makes replicas of the case whose data exceed twice the size of L2, so that no launch finds its data in L2.
+// Makes copies of the case until their data exceed twice the size of L2, so that no launch finds its data in L2.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     kbi_memory* first = &run->memory;
     int64_t n = kbi_copies_needed(run, first->device);
-    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers have memory
-    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer reports why
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // already allocated
+    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer then reports why
     if (n < 2)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
@@ -9552,7 +9562,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_copy(copy, a);
-        if (first->shared && i >= first->copies) { // this call allocated more than the first one
+        if (first->shared && i >= first->copies) { // the timed call allocated more than the checked one
             first->separate = true;
         } else if (first->shared) {
             memory->original = first, memory->shared = first->shared, memory->layout_peak = first->layout_peak;
@@ -9598,12 +9608,12 @@ static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// Takes one slot: 8 samples, or 1 if it is long. Returns their trimmed mean in ns; NAN: the case has ended.
+// Takes one slot: 8 samples, or 1 if samples are long. Returns the slot's trimmed mean in ns; NAN: the case ended.
 static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     double slot[64];
     int64_t from = run->m.n;
-    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // long, or of many launches
+    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // long samples, or of many launches
     int64_t end = from + (one ? 1 : 8);
     if (c->recipe->samples) end = KBI_MIN(end, c->recipe->samples);
     if (a->over || end == from) return NAN;
@@ -9617,7 +9627,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
 }
 
 // Sets the order of the n slots in a round (Williams 1949). In n rounds (2 n if n is odd), each case has every
-// position, and follows each other case, equally often. Then a new random Latin square is used.
+// position, and follows each other case, equally often. Later rounds use a new random Latin square.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -9631,7 +9641,7 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 
 typedef struct kbi_estimate { double value, low, high; } kbi_estimate; // with its interval
 
-// Returns the ratio of two times after subtracting their biases, over all rounds that have both times.
+// Returns the ratio of the times of two cases, minus their biases, over all rounds in which both were timed.
 static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
                                   double second_bias, int64_t rounds, double alpha) {
     double log_ratio[KBI_ROUNDS_LIMIT];
@@ -9646,7 +9656,7 @@ static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, 
     return q;
 }
 
-// Returns the largest half-width of the confidence intervals of log(baseline / case), over cases and control.
+// Returns the largest half-width of the confidence intervals of log(baseline / case), control included.
 static double kbi_comparison_width(const kbi_comparison* c) {
     double widest = 0;
     const kbi_member* base = c->members[0];
@@ -9663,7 +9673,7 @@ static double kbi_comparison_width(const kbi_comparison* c) {
 static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true, look = c->rounds % 8 == 0; // all cases compute their precision in the same rounds
+    bool each = true, look = c->rounds % 8 == 0; // every eighth round computes the precision
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->members[i]->run;
         run->sampling.next_check = look ? 0 : INT64_MAX;
@@ -9679,8 +9689,8 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// Returns how many runs at the start of a slot are affected by the previous slot. Such runs differ from the median
-// of the second half by more than 0.5 % and by more than three times its median absolute deviation. ns: times.
+// Returns how many runs at the start of a slot the previous slot affects. Affected runs differ from the median of
+// the slot's second half by more than 0.5 % and by more than three times the half's median absolute deviation.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -9704,7 +9714,7 @@ static void kbi_comparison_settle(kbi_comparison* c) {
         const kbi_run* run = &c->members[i]->run;
         bool none = !run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run);
         if (none) c->settling = 0;
-        if (none || run->work.estimate_ns > 500000) return; // a long run is hardly affected
+        if (none || run->work.estimate_ns > 500000) return; // other slots hardly affect a long run
     }
     for (int i = 0; i < c->slots; i++) {
         kbi_member* a = c->members[i];
@@ -9739,7 +9749,7 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         for (int i = 0; i < c->n; i++) live |= !c->members[i]->over;
         enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
-    for (int i = 0; i < 2 * c->n; i++) { // reads all clocks before the device idles, then slower sensors
+    for (int i = 0; i < 2 * c->n; i++) { // first reads the clocks, before the device idles, then slower sensors
         kbi_run* run = &c->members[i % c->n]->run;
         if (c->members[i % c->n]->over) continue;
         if (i < c->n) kbi_note_clock(run, kbi_clock_mhz(run));
@@ -9765,7 +9775,8 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures cases that passed the first check, in interleaved rounds if memory allows. false: the device is lost.
+// Measures cases that passed the first check, in interleaved rounds if memory allows. Returns false if the device
+// is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -9778,7 +9789,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.layout_peak);
     }
-    for (int i = 0; i < n + (n > 1); i++) { // memory of the cases and the control
+    for (int i = 0; i < n + (n > 1); i++) {
         const kbi_run* run = &members[i % n]->run;
         int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
@@ -9787,10 +9798,10 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         stage_bytes = KBI_MAX(stage_bytes, span);
     }
     device += stage_bytes;
-    if (free_now == KB_NONE) host += device; // the cpu backend's KB_ALLOC is host memory
+    if (free_now == KB_NONE) host += device; // the cpu backend allocates host memory
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
-    // no shared buffers under a tool that checks each allocation, or if saving and restoring them takes too long
+    // no shared buffers under a tool that checks each allocation, or if saving and restoring takes too long
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
@@ -9826,7 +9837,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures or profiles those of n cases for which wanted[i] is set. false: the device is lost.
+// Measures (or profiles) each of n cases for which wanted[i] is set. Returns false if the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = KBI_GROW(NULL, kbi_member*, n);
@@ -9881,7 +9892,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// Returns the timer's resolution in ms. If unknown: distance from the median to the next value, up to median / 10.
+// Returns the timer's resolution in ms; if unknown, the distance from the median to the nearest other time, or 0
+// if that exceeds 10 % of the median.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -9890,14 +9902,13 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises flags for effects that the confidence interval does not cover, or if there is no interval.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = KBI_GROW(NULL, double, s->n + 1);
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
     double clock_range = (m->clock_high - m->clock_low) / m->clock_high, low, high;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (s->n >= KBI_STATS_MIN) { // shift of the median when samples beyond Tukey's outer fences are left out
+    if (s->n >= KBI_STATS_MIN) { // how far the median moves without the samples beyond Tukey's outer fences
         double step = kbi_judge_step(s, m, ms) / median, fence = 3 * (s->p75 - s->p25);
         int64_t n = 0;
         for (int64_t i = 0; i < s->n; i++)
@@ -9912,7 +9923,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, texts[0]),
                       kbi_show_time(median, texts[1]), kbi_show_time(s->max, texts[2]));
     }
-    if (!m->settled) { // is the median outside the confidence interval of the second half?
+    if (!m->settled) { // is the median outside the confidence interval of the second half of the samples?
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &low, &high);
@@ -9920,23 +9931,23 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
                      (median < low && median < later - notable) || (median > high && median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a drift above 10 % is flagged even if the interval covers it
+    // a drift above 10 % is flagged even if the confidence interval is wider
     bool drift = s->drift_significant && (fabs(s->drift) > 2 * precision || fabs(s->drift) > 0.1);
     kbi_flag_set(r, KB_FLAG_DRIFT, drift);
-    // an unreliable interval is harmless if narrower than 1 %, and obvious if the spread exceeds 25 %
+    // not flagged: an interval narrower than 1 % is harmless, and a spread above 25 % is obvious
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
-    // distance from the median to a second mode with at least a quarter of the samples
+    // gap: distance from the median to a second mode with at least a quarter of the samples
     double up = s->p75 - median, down = median - s->p25, gap = 0;
     if (up > 3 * (s->p95 - s->p75)) gap = up / median;
     if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && gap > KBI_STATS_NOTABLE && gap > 2 * precision);
-    // times that depend on the clock are autocorrelated and have at least half of its relative spread
+    // times that depend on the clock are autocorrelated, and spread at least half as much as the clock
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES,
                  clock_range > 0.02 && spread > 0.5 * clock_range * median && s->effective < 0.5 * (double)s->n);
 }
 
-// Widens the interval by the standard deviation sd of the bias, in ms.
+// sd: standard deviation of the bias in ms; widens the interval.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -9948,14 +9959,14 @@ static const char kbi_empty_note[] =
     "before the work, and on the result after it";
 
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // time of an empty loop or function, by kbi_kept; longer if another process shares the core
+    // time in ms of an empty loop or function, by kbi_kept; longer if another process shares the core
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
         usable &= kbi_finite(m->samples[i]);
-        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6; // samples of --rotate are differences: may be < 0
+        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6; // differences of times (--rotate) may be < 0
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
     bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
@@ -9976,11 +9987,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: the error of the bias exceeds 5 %; if it is unknown, the time is near that of an empty kernel
+    // FLOOR: the bias's error exceeds 5 %; if the error is unknown, the time is near that of an empty kernel
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, which overlaps the loop
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // also if one instruction overlaps the loop
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10004,12 +10015,12 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
         for (int i = 0; i < KBI_ROOFS; i++)
             if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
         peak = m->roofs.most[above];
-    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) { // more bytes than the cache can supply
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) { // L2 cannot supply so many bytes
         int which = moves;
         for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
             if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
         peak = kbi_roof_known(&m->roofs, which);
-        double unwritten = m->traffic == KB_READ ? 0 : l2; // not yet in memory when the launch ends
+        double unwritten = m->traffic == KB_READ ? 0 : l2; // bytes that may reach memory after the launch
         if (peak > 0 && (bytes - unwritten) / seconds > kbi_roof_margin * peak) above = which;
     }
     if (above >= 0) {
@@ -10028,7 +10039,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // if the arithmetic peak is unknown, memory is the bound only above half of the bandwidth peak
+    // if the arithmetic peak is unknown, the case is memory-bound only above half of the bandwidth peak
     if ((computes >= 0 && !(arithmetic > 0) && moved < 0.5) || (!(moved > 0) && !(computed > 0))) return;
     const bool by_memory = moved >= computed;
     r->gpu_efficiency = 100 * (by_memory ? bytes / seconds / (m->reached > 0 ? m->reached : memory) : computed);
@@ -10036,7 +10047,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // not bound by memory: data from caches, or several cores
+    // above 1.5 times the peak of memory, data come from caches, or several cores work
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
@@ -10045,7 +10056,6 @@ static void kbi_judge_withdraw(kb_result* r) {
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// Rejects a cold time if the eviction empties less than 70 % of L2.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -10065,7 +10075,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-// Judges the measurement of one process. r: cleared, or from kbi_record_start.
+// Fills the record r from the measurement of one process. r: cleared, or from kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
@@ -10092,20 +10102,20 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
 // The addresses of buffers change a kernel's time by up to 3 % (H200: row sums).
 static const double kbi_placement_effect = 0.03;
-// The address of code changes a CPU's time by 1 %. An A/A control does not show this.
+// Code at another address changes a CPU's time by 1 %, which an A/A control of the same code cannot show.
 static const double kbi_code_effect = 0.01;
 
 // The printed interval predicts the median of 15 other processes, which has pi / 30 of one process's variance.
 static const double kbi_prediction_variance = 0.10471975511965977;
 
-// Log times or log ratios. Rows with similar times share one estimate of the variance.
+// A table of log times or log ratios. Rows with similar times share one estimate of the variance.
 typedef struct kbi_pool {
     double *values, *ms; // values: [case or pair][process]; ms: time of each row
     kbi_spread* spread;  // of each row, after kbi_pool_settle
     int rows, processes;
 } kbi_pool;
 
-// Pools of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
+// Tables of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
 typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
@@ -10129,8 +10139,8 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
     kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
-// Returns the process whose record represents a case: the first that failed, else the first that was skipped, else
-// that with the lower median of the times. -1: fewer than two of several processes have a time.
+// Returns the process whose record represents a case: the first that failed, or else skipped the case, or else the
+// one with the lower median of the processes' times. Returns -1 if only one of several processes has a time.
 static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -10152,8 +10162,8 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Merges the records of all processes into the representative record. Its time is the geometric mean of their
-// medians. A flag is raised if most processes raise it; NOISY depends on the new interval.
+// Merges the records of all processes into the representative record r. The time of r is the geometric mean of the
+// processes' medians. r has a flag if most processes raise it; NOISY depends on the merged interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10177,7 +10187,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // the variance between processes does not include the error of an estimated bias
+    // adds the error of an estimated bias, which the variance between processes does not include
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     for (int i = 0; i < KBI_COUNT(rates); i++) *rates[i] *= scale;
     r->process_ms.of = ms;
@@ -10187,19 +10197,19 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
 typedef struct kbi_compared {
     kb_result* results;     // records of n cases, the baseline first
     int n, processes;
-    int fastest;            // -1: fewer than two cases have times
+    int fastest;            // index of the fastest case; -1: fewer than two cases have times
     const kbi_measured** m; // [p * n + i]: case i in process p; NULL: not measured
-    int* rows; // rows in the pools; -1: none. [0]: baseline/control; [i]: baseline/case i; [n + i]: case i/fastest
+    int* rows; // rows in pools; -1: none; ratios: [0] baseline/control; [i] baseline/case i; [n+i] case i/fastest
 } kbi_compared;
 
-enum { KBI_CONTROL = -1 }; // second case of a pair: the baseline's A/A control
+enum { KBI_CONTROL = -1 }; // as the second of two cases: the baseline's A/A control
 static const kbi_estimate kbi_unknown_ratio = { NAN, NAN, NAN };
 
 static bool kbi_judge_has_time(const kbi_compared* c, int i) {
     return c->results[i].status == KB_OK && c->results[i].time_ms > 0;
 }
 
-// Returns the ratio of the times of two cases in one process; NAN: they have no common rounds.
+// Returns the ratio of the times of two cases in one process; NAN: the cases did not run in the same rounds.
 static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha) {
     const kbi_measured *a = c->m[process * c->n + first], *b = second < 0 ? a : c->m[process * c->n + second];
     if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (second < 0 && !a->control_ns) ||
@@ -10209,8 +10219,8 @@ static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int f
                             a->rounds, alpha);
 }
 
-// Returns the ratio of the times of two cases. With several processes, it has a t interval of the log ratios. If
-// the launch shapes differ, the errors of the biases widen the interval.
+// Returns the ratio of the times of two cases. Over several processes, the ratio has a t interval of the log
+// ratios. If the launch shapes of the cases differ, the errors of the biases widen the interval.
 static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second,
                                       double alpha) {
     const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
@@ -10225,7 +10235,7 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     }
     if (!a || !b || second < 0 || !(q.low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return q;
     double down = log(q.value / q.low), up = log(q.high / q.value);
-    for (int k = 0; k < 2; k++) { // log(1 - share) is further from 0 than log(1 + share)
+    for (int k = 0; k < 2; k++) { // asymmetric: log(1 - share) is further from 0 than log(1 + share)
         double share = 1.959963984540054e-6 * (k ? b : a)->bias_apart_ns / c->results[k ? second : first].time_ms;
         double longer = log1p(share), shorter = -log1p(-KBI_MIN(share, 0.999));
         down = hypot(down, k ? longer : shorter), up = hypot(up, k ? shorter : longer);
@@ -10234,7 +10244,8 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     return q;
 }
 
-// Adds to a pool the log ratio of two cases (or of their medians) in each process. Returns the row; -1: no ratio.
+// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process. Returns the row's index,
+// or -1.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
     double values[KBI_PROCESSES];
     int n = 0;
@@ -10252,10 +10263,10 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         n += kbi_finite(values[p]);
     }
     double ms = KBI_MIN(c->results[first].time_ms, c->results[second < 0 ? first : second].time_ms);
-    return n ? kbi_pool_add(pool, values, ms) : -1; // the shorter case dominates the variance
+    return n ? kbi_pool_add(pool, values, ms) : -1; // the case with the shorter time dominates the variance
 }
 
-// The caller sets m; kbi_judge_group frees the group.
+// Initialises a comparison group. The caller sets c->m; kbi_judge_group frees the arrays.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -10284,7 +10295,7 @@ static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     }
 }
 
-// In one process, separate buffers raise the noise floor to 3 %. An interval over several processes includes this.
+// In one process, the noise floor of separate buffers is 3 %; intervals over several processes include this noise.
 static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, kbi_estimate q, double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
     if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
@@ -10292,7 +10303,7 @@ static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Sets speedup, verdict, winner, and rating (best verified time / time). Frees the group.
+// Sets speedup, verdict, winner, and rating (best verified time / time) of each case. Frees the arrays.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
     double best = INFINITY, noise = NAN;
@@ -10309,7 +10320,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
         double share = best / r->time_ms, winner_noise = noise;
         r->baseline = kbi_arena_text(r->owned, c->results[0].implementation);
         if (c->fastest >= 0) r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
-        int arms = 2; // Bonferroni: alpha / (arms - 1) per comparison
+        int arms = 2; // number of cases; Bonferroni: alpha / (arms - 1) per comparison
         if (!kbi_judge_has_time(c, i)) continue;
         for (int p = 0; p < c->processes; p++)
             if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
@@ -10343,7 +10354,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Reserves `more` entries at the end of a list. Returns the first; all are zero.
+// Makes room for `more` entries after the entries of a list. Returns the first new entry; new entries are zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10352,7 +10363,7 @@ static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_
     return all + list->n;
 }
 
-// Adds counters to a record. Of counters with the same name, the first is kept.
+// Of counters with the same name, the first is kept.
 static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n) {
     kb_param *value = kbi_params_reserve(r, &r->counters, n), *unit = kbi_params_reserve(r, &r->counter_units, n);
     for (const kbi_counter* c = counters; n-- > 0; c++) {
@@ -10370,7 +10381,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-// Adds a value to the environment: a number if the text is a number. An empty text adds nothing.
+// Adds a text to the environment of a record, as a number if it is one. Ignores an empty text.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10384,7 +10395,7 @@ static void kbi_fact(kb_result* r, const char* name, const char* text) {
 
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
-        const char *name, *path, *value; // value NULL: the first line, or the word in [] in it
+        const char *name, *path, *value; // value NULL: the file's first line, or the word in [] in this line
     } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
                   { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
                   { "numa_nodes", "/sys/devices/system/node/online", NULL },
@@ -10431,7 +10442,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
     if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
-// Copies the machine's values, which change when a peak is measured.
+// The machine's values change when a peak is measured.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
@@ -10451,7 +10462,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
-    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's begins with its name
+    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // gcc's text is only a number
     char instruments[120];
     kbi_show_instruments(kbi_instruments_here(), instruments, sizeof instruments);
     snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
@@ -10470,7 +10481,6 @@ static void kbi_record_start(kb_result* r, const kb_result* run) {
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
-// Adds the identity of the case and derived values to a judged record.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
     kbi_arena* a = r->owned;
     char build[260], both[540];
@@ -10530,7 +10540,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds the bytes of a file to a hash, and closes it. false: the file cannot be read (errno).
+// Adds the bytes of a file to a hash, and closes the file; false: the file cannot be read (errno).
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
@@ -10580,7 +10590,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
         if (!kbi_first_line(path, line, (int)sizeof line)) continue;
         if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // reads no file outside .git
             snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return NULL; // packed refs, or no commit yet
+            if (!kbi_first_line(path, line, (int)sizeof line)) return NULL; // unknown: packed refs, or no commit
         }
         size_t n = strspn(line, "0123456789abcdef");
         return !line[n] && (n == 40 || n == 64) ? kbi_arena_text(a, line) : NULL;
@@ -10588,7 +10598,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
     return NULL;
 }
 
-// Makes a record with the values that all records of the run share. kb_result_free frees it after them.
+// Makes a record with the values that all records of the run share. kb_result_free must free it after them.
 static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     char text[260] = "";
@@ -10630,8 +10640,8 @@ typedef struct kbi_store {
     const char *json, *jsonl; // paths, NULL: none
     kbi_out array;
     kbi_lines lines;
-    int64_t n;                            // records in the array
-    bool json_failed, jsonl_failed, keep; // failed: error reported; keep: an empty array replaces no file
+    int64_t n;
+    bool json_failed, jsonl_failed, keep; // failed: after an error message; keep: an empty array replaces no file
 } kbi_store;
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
@@ -10653,7 +10663,8 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records; the next call repeats a failed write. appended false: the JSON lines already contain them.
+// Appends records, after those that an earlier call failed to write. appended false: --jsonl already has the
+// records.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -10670,7 +10681,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Ends both files, and replaces the old array. Returns false after an error message: a write failed.
+// Ends both files, and replaces the old JSON array. Returns false after an error message if a write failed.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -10709,18 +10720,15 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
   >>columns   render: options of the table, widths of text, and the text of a field in its column.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Options of the table.
 typedef struct kbi_how {
     FILE* out;
     int width;                             // columns of a line
-    bool colour, verbose, quiet, counters; // counters: list the counters of a case below its row
+    bool colour, verbose, quiet, counters; // counters: lists the counters of a case below the case's row
     const char *sort, *columns;            // option values; NULL: default
 } kbi_how;
 
-// Returns whether the stream is a terminal that supports escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// Returns the width of the terminal, or else COLUMNS if it is 40 to 1000, or else 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -10729,7 +10737,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// Returns whether to use colour. when: "always" or "never"; NULL or "auto": by environment and terminal.
+// Returns whether to use colour. when: "always" or "never"; NULL or "auto": the environment and terminal decide.
 static bool kbi_colour(FILE* f, const char* when) {
     const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
     if (!force || !*force) force = getenv("FORCE_COLOR");
@@ -10757,7 +10765,7 @@ static int kbi_character_width(unsigned code) {
     return 1;
 }
 
-// Returns the bytes of the longest prefix of s (n bytes) that is at most `columns` columns wide. used: its width.
+// Returns the bytes of the longest prefix of s (n bytes) that is at most `columns` wide; used: the prefix's width.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t length = 0;
     *used = 0;
@@ -10771,28 +10779,28 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     return length;
 }
 
-static int kbi_width(const char* s, size_t n) { // width of n bytes in columns
+static int kbi_width(const char* s, size_t n) {
     int used;
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
 
-// Appends a text. If it is too wide, "..." replaces its middle, because names differ at both ends.
+// Appends a text. "..." replaces the middle of a text that is too wide, because names differ at both ends.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
     size_t n = strlen(s);
     int used, width = kbi_width(s, n);
     bool whole = columns < 5 || width <= columns;
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
-    int more = width - (columns - 3 - used); // columns to skip before the tail
+    int more = width - (columns - 3 - used); // columns to skip before the end of the text
     size_t tail = kbi_fitting(s, n, more, &used);
     if (used < more) tail += kbi_fitting(s + tail, n - tail, 2, &used); // a wide character
     if (!whole) kbi_putf(t, "...%s", s + tail);
 }
 
 typedef struct kbi_cell {
-    kbi_shown what; // the key or counter
+    kbi_shown what; // the key or counter that the column shows
     const char* title;
-    double scale; // factor from the unit of the key to that of the title
+    double scale; // factor from the key's unit to the unit in the title
     int width;
 } kbi_cell;
 
@@ -10816,7 +10824,7 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         }
 }
 
-// Returns whether all values are from 0.01 to 1e5 in the unit of the column.
+// Returns whether the values of all rows are from 0.01 to 1e5 in the column's unit.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
@@ -10825,13 +10833,11 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     return true;
 }
 
-// Shows a counter: all digits of a whole number, otherwise four digits.
 static const char* kbi_show_count(double x, char out[40]) {
     bool whole = fabs(x) < 1e15 && x == floor(x);
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// Writes the table cell of a field; "-" if the record has no value.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
     int column = cell->what.column;
@@ -10855,7 +10861,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_puts(s, kbi_show_count(x, out));
     else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else { // fewer digits if a number below 1 is too wide
+    else { // shows fewer digits if a number below 1 is too wide
         int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
@@ -10872,12 +10878,12 @@ enum {
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
     KBI_LABEL_SPARE = 3,  // extra width for longer labels in later rows
-    KBI_WIDE = 100,       // minimum line width for the wide columns
+    KBI_WIDE = 100,       // minimum line width to show the wide columns
     KBI_WINNER_WIDTH = 9, // " fastest?"
     KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
 
-// Signs are explained below the table if they occur; with --quiet, only those from KBI_SIGN_EQUAL on.
+// A sign that occurs in the table is explained below it; with --quiet, only KBI_SIGN_EQUAL and later signs.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
     "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
@@ -10906,7 +10912,7 @@ typedef struct kbi_table {
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // chosen: requested columns; order: sort keys
     int n_chosen, n_order;
     bool bare;        // prints no line about the machine
-    bool alone;       // operations with one case each share the heading
+    bool alone;       // the heading is shared by operations with one case each
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
@@ -10934,7 +10940,7 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// The results of the next three functions are valid until the table is flushed. kbi_table_keep frees its argument.
+// Texts of kbi_table_keep, _text and _clean are valid until the table is flushed. kbi_table_keep frees `text`.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -10960,20 +10966,21 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the columns written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns
+// written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
     return n + room;
 }
 
-static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
+static void kbi_table_line_end(kbi_table* t) {
     while (t->text.n && t->text.s[t->text.n - 1] == ' ') t->text.s[--t->text.n] = 0;
     kbi_puts(&t->text, "\n");
 }
 
-// Wraps a text; the line already has `used` columns, and further lines are indented. Each line is escaped again,
-// because "::" at its start is a command in CI logs.
+// Wraps a text. The current line has `used` columns, and further lines are indented. Each line is escaped on its
+// own, because "::" at the start of a line is a command in CI logs.
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -10992,14 +10999,13 @@ static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text)
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
-static void kbi_table_count(kbi_text* s, double x, const char* unit) { // a counter with its unit
+static void kbi_table_count(kbi_text* s, double x, const char* unit) {
     char out[40];
     bool time = kbi_is(unit, "ns"), bytes = kbi_is(unit, "B") || kbi_is(unit, "byte");
     kbi_puts(s, time ? kbi_show_time(x * 1e-6, out) : bytes ? kbi_show_bytes(x, out) : kbi_show_count(x, out));
     if (unit && *unit && !time && !bytes) kbi_puts(s, " "), kbi_clean(s, unit);
 }
 
-// Prints the counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     kbi_text line = KBI_BLANK;
     for (int64_t i = 0; i < r->counters.n; i++) {
@@ -11017,13 +11023,12 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Returns whether two records are of one run, device and comparison group.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Returns whether the operation has no other case (or no plan), so that its row shares a heading.
+// Returns whether the record's operation has no other case (or no plan), so that the row shares a heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
@@ -11060,7 +11065,7 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column. The unit of the last layout is kept if it suits these rows.
+// Adds a column, if possible with the unit that the column had in the last layout.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11081,8 +11086,8 @@ static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb
     }
 }
 
-// Lays out the columns that have values in these rows, or in earlier rows below the heading. If the line is too
-// narrow, columns are dropped in the order of kbi_columns[].drop.
+// Chooses the columns for which these rows, or earlier rows below the same heading, have values. If the line is
+// too narrow, drops columns in the order of kbi_columns[].drop.
 static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const* rows, int n, bool compared) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD | (compared ? KBI_WINNER_BIT : 0);
     int longest = 0, used = KBI_MARKS_WIDTH, columns = KBI_COUNT(kbi_columns);
@@ -11097,7 +11102,7 @@ static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const
             if (x > 0 || c != KBI_COLUMN_MEMORY) wanted |= 1u << c;
         }
     }
-    if (wanted >> KBI_COLUMN_FLOP_J & 1) // per joule: bytes if memory is the limit, otherwise operations
+    if (wanted >> KBI_COLUMN_FLOP_J & 1) // bytes per joule if memory is the limit, otherwise operations per joule
         wanted &= ~(1u << (memory ? KBI_COLUMN_FLOP_J : KBI_COLUMN_BYTE_J));
     wanted = l->wanted = wanted | t->layout.wanted;
     int need = KBI_MIN((int)KBI_LABEL, t->how.width / 4 - 1);
@@ -11130,7 +11135,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
     if (t->layout.n_cells && !timed) return;
     kbi_table_layout(t, &l, rows, n, compared);
-    bool changed = l.n_cells != t->layout.n_cells; // true without a heading: time is always a column
+    bool changed = l.n_cells != t->layout.n_cells; // true without a heading: each heading has a time column
     for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
         changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
@@ -11153,7 +11158,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the rest of the row of a case that has a time. won: 1: the shortest time, 2: significantly.
+// Prints the row of a case with a time, after the label. won: 1 if the time is the shortest, 2 if surely so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11183,7 +11188,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
     int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
-    bool fits = marks.n <= (size_t)room; // false: "+" follows the marks that fit
+    bool fits = marks.n <= (size_t)room; // if not, "+" follows the flags' marks that fit
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
@@ -11195,7 +11200,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// Prints the rest of the row of a case without a time: a flag or "skipped", and the reason, here or below.
+// Prints the row of a case without a time, after the label: a flag or "skipped", and the reason.
 static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -11216,7 +11221,7 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
 
 static const kbi_table* kbi_table_sorted; // table whose rows qsort sorts
 
-// Compares two rows by the sort keys. Rows without a value come last, ascending or descending.
+// Compares two rows by the sort keys. Rows that have no value come last, also in descending order.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11228,17 +11233,17 @@ static int kbi_table_compare(const void* left, const void* right) {
         if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // stable sort: both point into one array
+    return (a > b) - (a < b); // a stable sort: both pointers are into one array
 }
 
-// Returns whether two cases have the same heading, and are sorted together. A resumed run is the same run.
+// Returns whether two cases share a heading and are sorted together. A resumed run counts as the original run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints a line about the machine if it changes. Copy bandwidth is ignored, because each run measures it again.
+// Prints the line about the machine if it changes. A change of the copy bandwidth alone does not count.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11277,7 +11282,6 @@ static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) 
     t->wins[i].groups++;
 }
 
-// Prints rows: a comparison group, or cases without a comparison.
 static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
     const kb_result* best = NULL;
     int timed = 0;
@@ -11299,7 +11303,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1, indent = !t->alone;
         const char* label = kbi_table_label(t, r, compared);
         if (won) kbi_table_colour(t, "\033[1m");
-        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // the label gets its own line
+        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // a long label gets its own line
             kbi_table_wrap(t, indent, label), label = "";
         kbi_puts(&t->text, indent ? " " : "");
         kbi_table_pad(t, indent - t->layout.label, label);
@@ -11328,7 +11332,6 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     kbi_table_flush(t);
 }
 
-// Explains the raised flags.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     const char* gap = "\n";
@@ -11349,7 +11352,6 @@ static void kbi_summary_flags(kbi_table* t) {
     }
 }
 
-// Explains signs and flags, names the winners of each operation, and counts the cases.
 static void kbi_table_end(kbi_table* t) {
     int64_t ok = t->cases[KB_OK], failed = t->cases[KB_FAILED], skipped = t->cases[KB_SKIPPED];
     int64_t n = ok + failed + skipped;
@@ -11393,7 +11395,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Writes a text by RFC 4180. "'" precedes a text that a spreadsheet could take for a formula (0xef: wide signs).
+// Writes a text by RFC 4180. "'" precedes a text that spreadsheets could take for a formula, even in wide signs
+// (0xef).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11409,7 +11412,7 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// Returns all names in one object (params, counters, environment) of the records. The caller frees the array.
+// Returns all names in one object (params, counters or environment) of the records. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11476,9 +11479,9 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_progress {
     bool on, shown;
     int process, processes; // index and number of the processes that measure the same cases
-    int64_t began, last;    // ns. began: start of the device's cases; last: update of the line
-    double allowed, finished, current; // limits in s: of all groups of the device, finished groups, current group
-    double took, group_began;          // s: time of the finished groups; from `began` to the current group
+    int64_t began, last;    // ns: start of the device's cases; last update of the progress line
+    double allowed, finished, current; // time limits in s: all groups of the device; finished groups; this group
+    double took, group_began;          // s: time of finished groups; time from `began` to the current group
 } kbi_progress;
 
 static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: seconds for all groups of a device
@@ -11495,7 +11498,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: se
     p->group_began = now;
 }
 
-// Estimates the remaining seconds: groups will use the same share of their limit as the finished groups.
+// Estimates the remaining seconds: further groups use the same share of their time limit as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11506,7 +11509,7 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
-// Rewrites the line: the progress, and the name if at least eight columns are left.
+// Rewrites the progress line: the progress and, if at least eight columns are left, the case's name.
 static void kbi_progress_line(const char* progress, const char* name) {
     kbi_text clean = KBI_BLANK, line = KBI_BLANK;
     int width = kbi_terminal_width(stderr) - 1; // some terminals start a new line after the last column
@@ -11538,24 +11541,23 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time limit for the run: the share of each case, and which cases are omitted.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// All remaining cases get the same share of the remaining time. This share is the max_time of their group. The
-// mean time that measured cases took for set-up, check and audit is reserved for each remaining case.
+// --budget: all remaining cases get the same share of the remaining time, which is the max_time of their group.
+// The mean time that measured cases took for set-up, check and audit is reserved for each remaining case.
 typedef struct kbi_budget {
-    int64_t until;             // ns: when the budget ends; 0: no budget
-    double shares, cases;      // remaining shares and cases, over all processes
-    double overhead, measured; // overhead: s beyond their shares; measured: number of cases
-    bool begun;                // a group was measured; the first is always measured
+    int64_t until;             // when the budget ends, in ns; 0: no budget
+    double shares, cases;      // remaining shares (kbi_budget_add) and cases, over all processes
+    double overhead, measured; // seconds beyond the shares of measured cases; number of these cases
+    bool begun;                // whether a group was measured; the first group is always measured
     int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// Adds the shares of a group of n cases, or removes them if n < 0. Shares are the unit of kbi_group_seconds.
+// Adds the shares of a group of n cases (in units of max_time); removes them if processes < 0.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
     b->cases += processes * n;
 }
 
-// Returns the max_time of the next group in seconds, limited by max_time and min_time of the options.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
     double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->overhead / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
@@ -11564,7 +11566,7 @@ static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_
     return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
 }
 
-// Records how many seconds a group of n cases with this share took.
+// Records that a group of n cases took `seconds`; share: the group's max_time in seconds.
 static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
     double overhead = seconds - kbi_group_seconds(o, share, n);
     b->begun = true;
@@ -11572,8 +11574,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Returns whether no time is left for another group. A record needs two processes, so process 1 always runs, and
-// process 0 leaves it as much time as process 0 has used for the batch.
+// Returns whether the budget has no time for another group. An interval needs two processes: process 1 always
+// runs, and process 0 leaves process 1 as much time as process 0 has used for the batch.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11583,7 +11585,7 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
   >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Header of a message from a worker to the supervisor. The data follow.
+// Header of a message from a worker to the supervisor; the message's data follow.
 typedef struct kbi_message {
     uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
@@ -11591,26 +11593,26 @@ typedef struct kbi_message {
 } kbi_message;
 enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Size of the structure at the start of the data, by kbi_message_type.
+// Size of the structure with which a message's data begin, by kbi_message_type.
 static const size_t kbi_message_bytes[] = {
     0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
 };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each message");
 
-// Who started this process. STARTED: a user or program; WORKER: a supervisor, to run cases (then BUSY); REFERENCE:
-// a supervisor or kbench.py, to time empty kernels by CUPTI.
+// Who started this process, and why: STARTED: a user or program; WORKER: a supervisor, to run cases (the role is
+// then BUSY); REFERENCE: a supervisor or kbench.py, to time empty kernels by CUPTI.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Set before main, which may change its arguments. kb_main removes the environment variable.
+// A constructor sets this, because main may change its arguments. kb_main removes KBENCH_STARTED_AS.
 static struct kbi_startup {
     kbi_role role;
-    pid_t process;    // getpid() differs in a process that a benchmark forks
-    int in, out;      // WORKER: socket, -1; REFERENCE: device, pipe; both to the supervisor
+    pid_t process;    // differs from getpid() in a process that a benchmark forks
+    int in, out;      // WORKER: socket to the supervisor, -1; REFERENCE: device, pipe to the supervisor
     kbi_text command; // command line; each argument ends with a zero byte
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
-#define KBI_WORKER_MARK (SIGRTMAX - 1) // a worker ignores it from exec to kb_main; valgrind uses SIGRTMAX
+#define KBI_WORKER_MARK (SIGRTMAX - 1) // a worker ignores this signal from exec to kb_main; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     struct kbi_startup* start = &kbi_startup;
@@ -11628,7 +11630,7 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     close(file);
 }
 
-// Returns an array of pointers to the arguments in a text, terminated by NULL. It is never freed.
+// Returns a NULL-terminated array of pointers to the arguments in a text. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
@@ -11644,7 +11646,6 @@ static char** kbi_own_words(const kbi_options* o) {
     return count ? argv : o->argv;
 }
 
-// Receives in a worker the arguments that main of the supervisor passed to kb_main.
 static bool kbi_receive_command(int* argc, char*** argv) {
     size_t size = 0;
     if (!kbi_read_all(kbi_startup.in, &size, sizeof size)) return false;
@@ -11653,7 +11654,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// Executes another program in a child process. Its stderr (and stdout if `all`) is redirected to a file.
+// Executes another program in a child process. The program's stderr (and stdout if `all`) is redirected to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -11674,7 +11675,7 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // by default, valgrind does not follow child processes
 }
 
-// Sends a message to the socket *to. A result is sent with its arrays, and freed.
+// Sends a message to the socket *to. KBI_RESULT also sends the arrays of the result, and frees them.
 static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
     kbi_text message = KBI_BLANK;
     kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
@@ -11697,18 +11698,18 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
     if (type == KBI_FOUND) KBENCH_FREE(data);
 }
 
-typedef struct kbi_job { // followed by n bytes (1: the case is wanted) and n verdicts of the inspection
-    int32_t first, n;    // cases of the plan
+typedef struct kbi_job { // n bytes (1: the case is wanted) and n verdicts of the inspection follow a job
+    int32_t first, n;    // index of the first case; number of cases
     int32_t device;
     int32_t process;      // index of the process among those that measure the same cases
-    uint32_t instruments; // bits of instruments for profiling; 0: measures the cases
+    uint32_t instruments; // bits of the instruments that profile; 0: the job measures
     int32_t has_reference;
     double max_time;
-    kbi_reference reference; // durations of empty kernels by CUPTI
+    kbi_reference reference;
     kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Runs a job, in a worker or with --no-isolate. The first job (b is NULL) opens the device. NULL after an error.
+// Runs a job, in a worker or with --no-isolate. If b is NULL, opens the device. Returns the backend; NULL: error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -11734,7 +11735,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// Runs in the child process that times empty kernels by CUPTI. Without CUPTI, it writes nothing.
+// Runs in a child process: times empty kernels by CUPTI and sends the durations. Without CUPTI, sends nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -11787,7 +11788,7 @@ static int kbi_worker_main(const kbi_options* o) {
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
-    kbi_signature mark; // how a file of this format begins
+    kbi_signature mark; // recognises a file of this format
     void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
@@ -11795,18 +11796,19 @@ typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
     bool keeps;      // an output format needs all records at the end
-    kb_result* kept; // all records, owned here
+    kb_result* kept; // all records, which this structure owns
     int64_t n_kept;
 } kbi_outputs;
 
-// Real paths of the files that options write, used by kbi_outputs_apart. An option of NULL means stdout or stderr.
+// Real paths of the files that options write, for kbi_outputs_apart. options[i] is NULL for stdout and stderr.
 static struct kbi_destinations {
     const char* options[KBI_OUTPUT_FILES + 4];
     char* paths[KBI_OUTPUT_FILES + 4];
     int n;
 } kbi_destinations;
 
-// Records that an option writes a file. false: another option or stdout writes it; an error was printed.
+// Records that an option writes a file. If another option or stdout already writes the file, prints an error and
+// returns false.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11825,7 +11827,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that options, stdout and stderr write different files. Returns false after an error message.
+// Prints an error and returns false unless options, stdout and stderr write different files.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11854,7 +11856,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
     memset(all, 0, sizeof *all);
 }
 
-// Opens a file, which fill() writes at the end of the run. Returns false after an error message.
+// Opens a file that fill() writes at the end of the run; returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
@@ -11866,7 +11868,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs. After an error message, returns false and leaves no file open.
+// Opens the files of all outputs; after an error message, returns false and leaves no file open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -11883,7 +11885,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Returns whether an option writes to stdout. The table then goes to stderr.
+// Returns whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     KBI_EACH_OUTPUT(i) some |= i->on && i->fill && kbi_is(i->value, "-");
@@ -11906,7 +11908,7 @@ static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_
     return good;
 }
 
-static void kbi_csv_add(void) { // registers the output --csv
+static void kbi_csv_add(void) {
     static kb_output csv;
     csv.option = "csv", csv.fill = kbi_csv, csv.begins = "name,operation,direction,", csv.lines = 1;
     kb_add_output(&csv);
@@ -11922,27 +11924,27 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_worker { // the supervisor's data about a worker
+typedef struct kbi_worker {
     pid_t process;          // 0: there is none
-    int link;               // socket: sends command line and jobs, receives messages
-    int first;              // index of its first case; -1: none
-    bool mixed;             // it has run other cases, too
+    int link;               // socket that sends command line and jobs, and receives messages
+    int first;              // index of the worker's first case; -1: none
+    bool mixed;             // the worker has run several cases
     bool failed;            // a case failed, so the next case needs a new worker
-    bool invalid;           // it sent an invalid message
+    bool invalid;           // the worker sent an invalid message
     bool ended;             // status is set
     int status;             // from waitpid
 } kbi_worker;
 
 typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
     int first, n;
-    kbi_measured* m;             // [n]: results; without samples: not measured
+    kbi_measured* m;             // [n]: results; samples NULL: the case was not measured
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
     char* wanted;                // [n]: whether the case still has to run
-    int64_t* spent_ns;           // [n]: time of the case in this worker
-    const kbi_verdict* verdicts; // [n]: results of the inspection
+    int64_t* spent_ns;           // [n]: time that the case took in this worker
+    const kbi_verdict* verdicts; // [n]: results of inspecting the CUDA calls
     int current;                 // index of the running case; -1: none
     kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
-    bool machine;        // measures the machine: not part of the case's time
+    bool machine;        // the worker measures the machine, which does not count as the case's time
     int64_t idle_ns;     // ns since the last message, while no case runs
     int deaths;          // consecutive workers that ended before a case began
 } kbi_group;
@@ -11953,7 +11955,7 @@ typedef struct kbi_supervisor {
     kbi_recipe recipe; // from the options
     kbi_machine machine;
     bool isolated, unseen, unstored; // unseen: an instrument found no data; unstored: a file was not written
-    const kbi_backend* backend;      // backend with --no-isolate
+    const kbi_backend* backend;      // with --no-isolate: the backend
     kbi_worker worker;
     kbi_group group;
     kbi_job job; // current or next job
@@ -11966,13 +11968,13 @@ typedef struct kbi_supervisor {
     int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
-    bool silent; // prints no table and no notes
+    bool silent; // prints neither a table nor notes
     unsigned instruments;       // bits of the instruments that profile cases
-    kbi_verdict* verdicts;      // [case]: results of the inspection
+    kbi_verdict* verdicts;      // [case]: results of inspecting the CUDA calls
     char warned[400];           // the last warning about a case
     int64_t read_ns;            // when the supervisor last waited for messages
-    int done, absent, recalled; // done: cases that ended; absent: cannot run here; recalled: have a record
-    int inspected, counts[3];   // inspected: inspected cases; counts: new records by kb_status
+    int done, absent, recalled; // number of cases that ended; that cannot run here; that have an earlier record
+    int inspected, counts[3];   // end of the inspected cases; number of new records by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -11980,8 +11982,8 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// The first signal ends the worker. With --no-isolate, a second signal ends a function that hangs. Otherwise, no
-// signal ends the supervisor before it has stored the results.
+// The first signal ends the worker. With --no-isolate, a second signal ends a function that hangs; otherwise, only
+// a third signal ends the supervisor before it has stored the results.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -11994,7 +11996,7 @@ static void kbi_watch_ends(void) {
         if (signal(numbers[i], kbi_interrupt) == SIG_IGN && numbers[i] != SIGTERM) signal(numbers[i], SIG_IGN);
 }
 
-// Returns whether a child process has ended. A traced process that is only stopped has not.
+// Returns whether a child process has ended. A traced process that is only stopped has not ended.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -12005,7 +12007,7 @@ static bool kbi_ended(pid_t process, int* status) {
 
 static bool kbi_worker_ended(kbi_worker* w) { return w->ended |= !w->ended && kbi_ended(w->process, &w->status); }
 
-// Ends the worker, if any, and its child processes. kill_now false: first waits 2 s for it to exit.
+// Ends the worker, if any, and its child processes. kill_now false: first waits 2 s for the worker to exit.
 static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
     close(w->link);
@@ -12021,7 +12023,7 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
-// Starts this program again with its own command line. Returns the process, or -1 after an error message.
+// Starts this program again with its own command line. Returns the process ID, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -12030,7 +12032,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    dup2(2, 1); // stdout of benchmarks is not part of the results
+    dup2(2, 1); // goes to stderr: stdout of benchmarks is not part of the results
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12042,10 +12044,9 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
-// Time limit in seconds to start the process and the device, and to measure peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// Sends data to the worker. false: it has ended or did not read in time, or the run was interrupted.
+// Sends data to the worker; false: the worker ended or did not read in time, or the run was interrupted.
 static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     const char* p = (const char*)data;
     while (n && !kbi_control.interrupted) {
@@ -12056,7 +12057,7 @@ static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     return !n;
 }
 
-static bool kbi_worker_start(kbi_supervisor* s) { // false after an error message
+static bool kbi_worker_start(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
@@ -12076,7 +12077,7 @@ static bool kbi_worker_start(kbi_supervisor* s) { // false after an error messag
     w->link = link[0];
     for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
     if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
-        close(w->link), w->link = -1; // so that the worker ends
+        close(w->link), w->link = -1; // closed, so that the worker ends
     kbi_text_free(&command);
     return true;
 }
@@ -12102,7 +12103,7 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Ends a case. Takes ownership of its result m or (m is NULL) of its profile.
+// Ends case i of the group. Takes ownership of the case's result m or, if m is NULL, of its profile.
 static void kbi_case_end(kbi_supervisor* s, int i, kbi_measured* m, kbi_inside* profile) {
     kbi_group* g = &s->group;
     g->wanted[i] = false;
@@ -12142,7 +12143,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
         if (g->current < 0) return;
         g->machine = index != 0;
         break;
-    case KBI_STATUS: { // the pointers to arrays are valid only in the worker
+    case KBI_STATUS: { // the pointers in the message are valid only in the worker
         const kbi_measured* m = (const kbi_measured*)data;
         kbi_measured_clear(&g->failed);
         g->failed.status = m->status;
@@ -12155,7 +12156,8 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
-                          ". Later cases may fail or be slower. Isolated runs (the default) use a fresh process.");
+                          ". Later cases of this process may fail or be slower. "
+                          "Isolated runs (the default) start a fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
@@ -12171,13 +12173,13 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
     m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
-        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // keeps the measured time
+        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // the case keeps its measured time
     else
         kbi_case_end(s, i, &m, NULL);
 }
 
-// Handles a worker that has ended (limit 0) or exceeded its limit in seconds. The current case fails. If no case
-// has begun, the worker is replaced twice before the first wanted case fails.
+// Handles a worker that has ended (limit 0) or exceeded its limit in seconds: fails the case that the worker ran.
+// If no case has begun, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12204,7 +12206,6 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
-// Returns whether a message with this header is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
     const kbi_group* g = &s->group;
     int i = m->index - g->first;
@@ -12216,7 +12217,7 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
-// Copies the arrays that follow a result in a message of `size` bytes. false: the size is wrong.
+// Copies the arrays that follow a result in a message of `size` bytes; false: `size` is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -12244,18 +12245,18 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
     if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
-    if (!m.index) kbi_worker_end(w, true); // the worker can run no other job
+    if (!m.index) kbi_worker_end(w, true); // the worker cannot run another job
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (DONE), has ended or timed out (LOST), or the run was
+// Handles messages until the worker has done its job (DONE), has ended (LOST) or timed out (OPEN), or the run was
 // interrupted (OPEN).
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
     while (!kbi_control.interrupted) {
-        // a wait counts as 0.1 s at most, because the process may have been stopped meanwhile
+        // a wait counts as 0.1 s at most, because the supervisor may have been stopped meanwhile
         bool ready = kbi_readable(w->link, 100);
         int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
         bool counts = g->current >= 0 && !g->machine;
@@ -12281,7 +12282,7 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Initialises a group with no wanted case. m: n results; profiles: n profiles, or NULL to measure the cases.
+// Initialises a group; no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12295,7 +12296,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->verdicts = s->verdicts + first;
 }
 
-// Sends the wanted cases of the group to the worker, or runs them here (--no-isolate). false: sending failed.
+// Sends the wanted cases of the group to the worker, or runs them in this process (--no-isolate). false: failed.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12306,17 +12307,17 @@ static bool kbi_job_send(kbi_supervisor* s) {
     g->machine = false;
     g->idle_ns = 0;
     s->read_ns = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent_ns[i] = 0; // time in this worker only
+    for (int i = 0; i < g->n; i++) g->spent_ns[i] = 0; // counts time in this worker only
     if (s->isolated)
         return kbi_worker_write(&s->worker, &s->job, sizeof s->job) && kbi_worker_write(&s->worker, g->wanted, n) &&
                kbi_worker_write(&s->worker, g->verdicts, sizeof(kbi_verdict) * n);
     const kbi_sink sink = { kbi_handle_message, s };
     s->backend = kbi_job_run(s->o, &s->job, s->plan->cases, g->wanted, g->verdicts, s->backend, &s->machine, &sink);
-    kbi_process_start.known = false; // the program may change its state between groups
+    kbi_process_start.known = false; // read again: the program may change its state between groups
     return true;
 }
 
-// Gets the machine's data by a job without cases. false: an error was printed, or the run was interrupted.
+// Gets the machine's data by a job without cases. Returns false after an error message or an interruption.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -12335,7 +12336,6 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
                      kbi_start_limit(s));
 }
 
-// Runs all wanted cases of the group, and frees its arrays.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12355,21 +12355,22 @@ static void kbi_measure_group(kbi_supervisor* s) {
     }
     KBENCH_FREE(g->spent_ns);
     KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // the worker may still send messages
+    g->wanted = NULL; // late messages of the worker are then invalid
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown together.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // minimum for a batch with several processes
+enum { KBI_BATCH_CASES = 16 }; // minimum cases of a batch with several processes
 
-// Consecutive groups of the plan with n cases. Each measured case has a row. The arena owns the arrays.
+// A batch: consecutive groups of the plan. Each measured case has a row in `results`. `memory` owns all arrays of
+// a batch.
 typedef struct kbi_batch {
     int first, n, processes, n_rows, n_groups;
     int64_t began;
-    kbi_measured* m;       // [process * n + case]; without samples: not measured
-    bool* excluded;        // [case]: failed or skipped in a process; later processes omit it
+    kbi_measured* m;       // [process * n + case]; samples NULL: not measured
+    bool* excluded;        // [case]: a process failed or skipped it, so that later ones omit it
     bool* late;            // [first case of a group]: --budget left no time for the group in a process
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
@@ -12377,8 +12378,9 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins at `first`. A batch is one group, unless it needs processes for --procs
-// or for profiles: then it has KBI_BATCH_CASES or more. Profiling with --no-isolate: one batch.
+// Returns the end of the batch that begins at case `first`. A batch is one group; with --procs or profiles, which
+// start processes, a batch is KBI_BATCH_CASES or more cases. Profiling with --no-isolate takes one batch for all
+// cases.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12388,8 +12390,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects, in another process, the CUDA calls of all cases before `end`, then of further cases for up to 10 s.
-// Without CUPTI, all cases get the first verdict.
+// Inspects the CUDA calls of all cases before `end` in another process, then of further cases for up to 10 s.
+// Without CUPTI, all cases get the verdict of the first inspected group.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -12427,7 +12429,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
 }
 
 // Measures all groups in one process (with --procs, in a new process). With --budget, sets max_time of each group.
-// If a process has no time for a group, that process and later ones omit the group.
+// If --budget leaves a process no time for a group, that process and later ones omit the group.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     const int process = s->job.process;
     kbi_budget* left = &s->budget;
@@ -12478,7 +12480,6 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
     kbi_worker_end(&s->worker, true);
 }
 
-// Returns the number of cases of the plan (all shards) with the operation and direction of this case.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
     for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
@@ -12496,7 +12497,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
     int* selected = KBI_ARRAY(&b->memory, int, cases); // representative process, or -1
-    int* rows = KBI_ARRAY(&b->memory, int, cases);     // the case of each row
+    int* rows = KBI_ARRAY(&b->memory, int, cases);
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -12524,7 +12525,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // not if all processes skipped it
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // unless all skipped the case
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
@@ -12551,7 +12552,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
-// Prints the held records, and frees them unless an output needs them.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->silent) kbi_table_add(&s->table, s->held, s->n_held);
     for (int64_t i = 0; i < s->n_held; i++) {
@@ -12570,7 +12570,7 @@ static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result*
     *n_all += n;
 }
 
-// Stores and prints the records of a group, and takes ownership. appended: also appends them to --jsonl.
+// Stores and prints the records of a group (appended: also to --jsonl), and takes ownership of the records.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
@@ -12617,7 +12617,7 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
     return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// Writes the existing records of a group to all outputs of the run except --jsonl.
+// --resume: writes the existing records of a group to all outputs of the run except --jsonl.
 static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = KBI_GROW(NULL, kb_result, end - first);
     int n = 0;
@@ -12630,8 +12630,8 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// Adds the cases for this device to the budget, and counts them. Returns an upper bound for their time in seconds.
-// devices: number of devices still to be measured, including this one.
+// Adds the cases that run on this device to the budget, and counts them. Returns an upper bound in seconds for the
+// time of all cases on this device. devices: number of devices still to be measured, including this one.
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
@@ -12649,7 +12649,7 @@ static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     return s->budget.until ? KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0) : seconds;
 }
 
-// Runs all groups on a device. required: fails without a GPU. Returns 0, or the exit code if the run must end.
+// Runs all groups on a device. required: without a GPU, the run fails. Returns 0, or the exit code to end with.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const kbi_plan* plan = s->plan;
     const kbi_options* o = s->o;
@@ -12741,7 +12741,6 @@ static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan*
     return s;
 }
 
-// Runs a plan and returns the exit code. silent: without a table.
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, kbi_outputs_stdout(o) ? stderr : stdout);
     s->silent = silent;
@@ -12819,7 +12818,7 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// Prints the keys of a record about the machine, and the calibration of the timers.
+// Prints the record's keys about the machine, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -12842,7 +12841,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!KBI_FIBERS) kbi_env_line("interleaved rounds", "off: no fibers for this C library and processor", "");
     const struct {
         const char* name;
-        double value; // omitted if unknown or 0
+        double value; // the line is omitted if the value is unknown or 0
         const char* unit;
     } numbers[] = { { "resolution of the host's clock", kbi_clock_step(), "ns" },
                     { "time to read the host's clock", kbi_measure_wall_bias(), "ns" },
@@ -12890,7 +12889,7 @@ static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan)
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A description with its function, or with a block between kb_open and kb_close.
+// A kb_desc with the function to measure, or with the block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -12899,7 +12898,7 @@ typedef struct kbi_pending {
     const char* fault; // error in the description; NULL: none
 } kbi_pending;
 
-static struct kbi_host_program { // state of a program that calls kb_run etc.; opens the device once
+static struct kbi_host_program { // state of a program that calls kb_run, kb_compare or kb_open
     const kbi_backend* backend;
     kbi_machine machine;
     int device;
@@ -12916,7 +12915,7 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params is not the length of params, which is at most 15";
+        return "kb_desc.n_params must be the length of params, 0 to 15";
     for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
         bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
         if (!p->name || !*p->name || !known)
@@ -12928,8 +12927,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a description and makes a case of it. Copies its texts to the arena. first: first description of a
-// comparison, with the defaults for the others, or NULL. After an error, the case has only its names.
+// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: NULL, or the first
+// description of a comparison, which has the defaults. After an error, the case has only names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -12950,7 +12949,7 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
         memset(d, 0, sizeof *d);
         d->name = name, d->implementation = implementation;
     } else if (!kbi_is(d->name, lead->name)) {
-        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
+        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first name";
 #define KBI_DIFFERS(member) (d->member != 0 && d->member != lead->member)
     } else if (KBI_DIFFERS(device) || KBI_DIFFERS(seed) || KBI_DIFFERS(samples) || KBI_DIFFERS(host) ||
                KBI_DIFFERS(precision) || KBI_DIFFERS(max_time) ||
@@ -12982,7 +12981,7 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
     return c;
 }
 
-// Makes the recipe of a description, and opens the device on first use.
+// Makes the recipe of a kb_desc; the first call opens the device.
 static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
@@ -13008,7 +13007,7 @@ static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kb
 }
 
 typedef struct kbi_embedded {
-    kbi_run run; // must be first: kb_close gets a pointer to it
+    kbi_run run; // must be the first member: kb_close gets a pointer to it
     kbi_recipe recipe;
     kbi_case planned;
     kbi_pending pending;
@@ -13119,7 +13118,8 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// Takes the output of a KBI_REFERENCE process. A binding calls it before the first measurement. False: invalid.
+// Takes the durations from a KBI_REFERENCE process, before any measurement. Returns false if a duration is
+// invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
@@ -13166,11 +13166,11 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (marked) signal(KBI_WORKER_MARK, SIG_DFL);
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
-    unsetenv(KBI_STARTED_AS); // programs that a benchmark starts are no workers
+    unsetenv(KBI_STARTED_AS); // programs that a benchmark starts are not workers
     kbi_startup.process = getpid();
-    if (kbi_startup.role == KBI_STARTED && marked) // workers would start workers without end
-        return kbi_error("a worker's main started this program again without %s in its environment. Keep that "
-                         "variable when main calls exec.",
+    if (kbi_startup.role == KBI_STARTED && marked) // otherwise, workers would start workers without end
+        return kbi_error("a worker's main started this program again without %s in its environment. Keep "
+                         "KBENCH_STARTED_AS when main calls exec.",
                          KBI_STARTED_AS),
                KBI_EXIT_USAGE;
     if (kbi_startup.role == KBI_STARTED) kbi_block_standard_files();
@@ -13201,8 +13201,8 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
     if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
-        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
-                 (long long)o->shards);
+        kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups than shards",
+                 (long long)o->shard, (long long)o->shards);
     if (idle && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
     kbi_text lists = KBI_BLANK;
