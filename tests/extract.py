@@ -188,11 +188,11 @@ def condition(text, defined):
     text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
     text = re.sub(r"[A-Za-z_]\w*", lambda m: str(defined.get(m.group(), 0)), text)
     text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
-    return bool(eval(text, {"__builtins__": {}}))  # the text consists only of numbers and operators
+    return bool(eval(text, {"__builtins__": {}}))  # safe: the text consists only of numbers and operators
 
 
 def known_macros(sm):
-    """States of macros: True or False: known here; None: depends on the compilation."""
+    """Returns the values of macros; None: the value depends on the compilation."""
     arch = 900 if sm.startswith("90") else None
     return {
         "__CUDACC__": 1,
@@ -434,8 +434,8 @@ class Header:
             stop("the expansion of %s is no declaration" % c[0].text)
 
     def expand(self, tokens, only_declarations=False, hidden=()):
-        """Replaces calls of function-like macros of the header, as a preprocessor does. Some declarations get their
-        names from such macros. only_declarations: calls of macros that form expressions or attributes are not
+        """Replaces calls of function-like macros of the header, as a preprocessor does, because some declarations
+        get their names from macros. only_declarations: calls of macros that form expressions or attributes are not
         expanded."""
         out, i = [], 0
         while i < len(tokens):
@@ -1147,7 +1147,7 @@ def specialised(header, item, words):
 
 
 def replaced(header, name, text):
-    """Replaces a function by its shorter form."""
+    """Replaces the function `name` of the header by the definition `text`."""
     c = code(tokens_of(re.sub(r"//[^\n]*", "", text)))
     for k, item in enumerate(header.items):
         if (
@@ -1255,7 +1255,7 @@ class Members:
 
 
 def unused_functions_left_out(header, items):
-    """Removes member functions that no taken declaration calls. Returns whether it removed any."""
+    """Removes member functions that no taken declaration calls. Returns whether a function was removed."""
     called, changed = set(), False
     for item in items:
         c = item.tokens
@@ -1358,7 +1358,7 @@ class Plain:
                 inner[item.names[0], kind] = [p for p in structs[kind].params if p not in own]
         last = {kind: next(i for i in self.items if i.names[0] == kind and self.is_struct(i))
                 for kinds in types.values() for kind in kinds}
-        for item in waiting:  # inserts the functions after their struct, in this order
+        for item in waiting:  # inserts the instances of a template after their struct, in the order of the calls
             for kind in dict.fromkeys(types[item.names[0]]):
                 new = self.instance(item, structs, kind, inner)
                 self.items.insert(max(self.items.index(item), self.items.index(last[kind]) + 1), new)
@@ -1427,7 +1427,8 @@ class Plain:
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
     def explicit_arguments(self):
-        """Writes the template arguments that calls deduced from the struct in the type of a kernel's pointer."""
+        """Writes template arguments into calls that deduced them from a pointer to a kernel, because the type of
+        the pointer no longer contains the struct."""
         for item in self.items:
             if item.macro is not None:
                 continue
@@ -1439,7 +1440,8 @@ class Plain:
                         other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
 
     def resolved(self, kind):
-        """Returns the type of a member without names that the header defines."""
+        """Returns the type of a struct member, with each name that the header defines replaced by a type of CUDA
+        or void."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
         return re.sub(r"\bkb\w+(<[^<>]*>)?(?=\*)", "void", kind)
 
@@ -1524,7 +1526,8 @@ class Plain:
 
     @staticmethod
     def substitute(body, name, own):
-        """Replaces name.member by the parameter, if the struct is used in no other way."""
+        """Replaces each `name.member` in the body by the parameter for this member, if the struct `name` is used
+        in no other way."""
         places = []
         for i, t in enumerate(body):
             if t.text != name or t.kind != "name" or body[i - 1].text in (".", "->", "::"):
