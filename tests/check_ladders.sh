@@ -78,8 +78,8 @@ check_out "a gain" ' 2 block +500\.0 us +50 % +2\.00 x +- +- +- +-  CTA per row'
 check_out "a loss, over a rung further down" ' 4 onepass +625\.0 us +50 % +0\.80 x of 2 '
 check_out "a rung that failed" ' 6 cluster +- +- +- '
 
-# --run measures every element type and shape once. It keeps valid records, and records of cases that it does not
-# measure
+# --run measures every element type and shape once. Valid records, and records of cases that --run does not
+# measure, stay in the file
 cat > "$tmp/suite.py" << 'END'
 import json, sys
 words = sys.argv[1:]

@@ -27,7 +27,7 @@ if os.environ.get("NO_CUPTI") and "cupti" in args:
     for r in records: r.update(time_ms=None, message="--timer cupti: libcupti.so is not found")
 json.dump(records, open(args[args.index("--json") + 1], "w"))
 EOT2
-# nvbench: times are 2 us too long, with default options 3 us; in every second process 1 us longer still
+# nvbench: times are 2 us too long (3 us with default options), and 1 us more in every second process
 cat > "$tmp/peers_nvbench" << EOT2
 #!$py
 import json, os, sys

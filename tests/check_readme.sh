@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The documents: README.md is short, their programs compile and run as printed, and what they name exists.
+# Tests the documents: README.md is short; the programs in the documents compile and run as printed; the files,
+# options, functions and flags that the documents name exist.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -93,7 +93,7 @@ check_err "--explain without a name" 'needs NAME'
 run "$kbench" --explain NOISY --load x
 check_rc "--explain beside --load" 2
 
-# a program with benchmarks explains and runs no benchmark
+# with --explain, a program with benchmarks prints the explanation and runs no benchmark
 program prog tests/cli/sample_program.c
 run "$tmp/prog" --explain NOISY
 check_rc "in a program" 0

@@ -71,7 +71,7 @@ same runs/trace.txt "$tmp/trace.txt"
 
 # numbers of calls to the device and its libraries
 : > "$tmp/none"
-# asks NAME COMMAND...: compares the numbers of calls of one process
+# asks NAME COMMAND...: compares how often a process calls each function of CUDA and CUPTI with the golden file
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do

@@ -110,7 +110,7 @@ cp "$FAKE.launches" "$report.nsys-rep"
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
-# launches of the cases 0 and 1 of the script's programs
+# the launches that the fake ncu and nsys report for the cases 0 and 1
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
     printf 'start\t0\t0\t0\nkbi_null\t3\t9000\t5\nother\t8\t10000\t1000\nkbi_null\t4\t20000\t5\nstop\t0\t0\t0\n'

@@ -128,7 +128,8 @@ check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slow
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
     "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "Before change "
-# another cache state or timer also disables the gate; schema 2 stored both in the key mode
+# records with another cache state or timer also disable the gate; records of schema 2 have one key `mode` for
+# cache state and timer
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
 sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
 sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --shard K/N and its environment variables. Every case is in exactly one shard, with all its
-# implementations. Shards have about the same work, and merged shards give the complete plan.
+# Tests --shard K/N and its environment variables. Every case is in exactly one shard, together with the cases that
+# it is compared with. Shards have about the same work, and merged shards give the complete plan.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -73,8 +73,8 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// records the offsets of three blocks, which are the same in the shared buffers and in the first call with
-// separate memory
+// Notes the offsets of three blocks in the record. The offsets in the shared buffers must be those of the first
+// call, in which the blocks have separate memory.
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

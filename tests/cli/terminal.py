@@ -3,9 +3,9 @@
 
     python3 tests/cli/terminal.py COLUMNS VARIABLE=VALUE... -- PROGRAM...
 
-The exit code is 2, with the reason on stderr, if the program sent other controls than colours and updates of its line.
-A line that is wider than the window, or a progress line that is left at the end, also gives 2. The texts of the
-progress line go to stderr, one per line."""
+The exit code is 2, with the reason on stderr, if the program sends control sequences that neither set a colour nor
+update the current line, if a line is wider than the window, or if a progress line is left at the end. The texts of
+the progress line go to stderr, one per line."""
 import fcntl, os, pty, re, struct, sys, termios, unicodedata
 
 

@@ -80,7 +80,7 @@ static int written(const char* plant, const char* path, bool before) {
         r->samples_ms.of = samples, r->samples_ms.n = KBI_COUNT(samples);
         if (i >= 14) r->status = i == 14 ? KB_FAILED : KB_SKIPPED, r->time_ms = NAN;
         if (i == 14) r->flags = (uint64_t)1 << KB_FLAG_CRASHED;
-        if (i == 12) r->gpu = NULL; // the record then shows the name of the processor instead
+        if (i == 12) r->gpu = NULL; // without a GPU name, outputs show the name of the processor
     }
     return kb_write_json(records, ROWS, path) ? 0 : 2;
 }

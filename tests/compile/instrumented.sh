@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profiling slow code down: the key `build` of the record names them, for the benchmark's file
-# and for the implementation's file. Such a record gets the flag DEBUG_BUILD, and the regression gate does not
-# compare its time with the time of another build.
+# Sanitizers, coverage and profiling slow code down. The key `build` of a record names the instruments with which
+# the benchmark's file and the implementation's file were compiled. The record of an instrumented build gets the
+# flag DEBUG_BUILD, and the regression gate does not compare its time with the time of another build.
 . tests/lib.sh
 . tests/cli/kit.lib
 

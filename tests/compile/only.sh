@@ -58,7 +58,7 @@ for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c
 done
 eight=mse,mse,mse,mse,mse,mse,mse,mse
 rejected "25 names" "at_most_24_names_not_bmm" $CC -std=c11 -I. -DKBK_ONLY=$eight,$eight,$eight,bmm
-# each name works alone, and all names together select everything
+# each name of an operation can be selected alone, and all names together select all kernels
 names=$(grep -o '^#define KBK_OPS_[a-z_0-9]*' kbench_kernels.cuh | sed 's/.*OPS_//' | grep -v kbki)
 for name in $names; do
     everything || break
