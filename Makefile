@@ -48,7 +48,8 @@ compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
 compile_c = $(CC) $(CFLAGS) -I.
 # if there is a GPU or ARCH is given, nvcc builds the suite; otherwise cc builds it, and it runs the oracles on the CPU
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
-# element types of the suite; each takes compile time. For a GPU, f16 is left out unless ARGS contain it.
+# element types of the suite; each type adds compile time. A suite for a GPU has f16 kernels only if ARGS contain
+# f16.
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
 empty :=
 space := $(empty) $(empty)

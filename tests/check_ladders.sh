@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The measured columns of the cards in kbench_kernels.cuh and of the ladder in the documents match the evidence
-# (tests/ladder.py).
+# Tests that the measured columns in the comments of kbench_kernels.cuh and in the ladders of the documents match
+# the evidence (tests/ladder.py).
 . tests/lib.sh
 
 if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
@@ -17,7 +17,8 @@ fresh() {
     cp kbench_kernels.cuh README.md "$tmp/root" && cp examples/README.md "$tmp/root/examples" && cp $evidence "$tmp/root/tests/evidence"
 }
 ladder() { run python3 tests/ladder.py --root "$tmp/root" "$@"; }
-# stale WHAT FILE SED EXPECTED: after this change of FILE in the copy, the check fails with this message
+# stale WHAT FILE SED EXPECTED: changes FILE in the copy with the sed script SED, and checks that ladder.py --check
+# then fails with a message that matches EXPECTED
 stale() {
     everything || [ "$1" = "a time that is not the evidence's" ] || return 0
     fresh

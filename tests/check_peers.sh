@@ -56,7 +56,7 @@ json.dump({"meta": {"version": {"nvbench": version}}, "benchmarks": list(benchma
           open(args[args.index("--json") + 1], "w"))
 EOT2
 chmod +x "$tmp/accuracy" "$tmp/peers_nvbench"
-# do_bench: times are always 4 us too long; the fake torch has a stream
+# do_bench: times are always 4 us too long; the fake module torch has a CUDA stream
 mkdir -p "$tmp/modules/triton"
 cat > "$tmp/modules/torch.py" << 'EOT2'
 class _Stream:

@@ -73,7 +73,7 @@ for f in "$tmp"/*-[0-9]*.c "$tmp"/*-[0-9]*.cpp "$tmp"/*-[0-9]*.cu; do
     esac
 done
 if [ $programs -ge 2 ]; then pass; else fail "the documents have $programs programs in fences marked c, c++ or cuda"; fi
-# the first program is examples/01_first.cu but for its comments and line breaks
+# the first program is examples/01_first.cu, except for its comments and line breaks
 bare() { sed 's,//.*,,' "$1" | tr '\n' ' ' | sed 's,/\*[^*]*\*/,,g' | tr -d ' '; }
 check_same "README.md's first program and examples/01_first.cu" "$(bare "$tmp/README-1.cu")" "$(bare examples/01_first.cu)"
 
@@ -220,8 +220,8 @@ known() {
     if grep -q 'unknown option' "$err"; then echo "$1" >> "$tmp/unknown" && return 1; fi
     echo "$1" >> "$tmp/known"
 }
-# scripts DOCUMENT: lists the programs of tests and examples that the document names; it may also name their
-# options
+# scripts DOCUMENT: lists the programs of tests and examples that the document names, because the document may also
+# name options of these programs
 scripts() { grep -ohE '(tests|examples|gpu|cpu|cli)/[a-z_/]+\.(py|sh|cu)' "$1" | sort -u | while read -r f; do ls "$f" "tests/$f" 2> /dev/null; done; }
 for d in $documents; do
     for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' $d | grep -oE -e '--[a-z][-a-z]*' | sort -u); do

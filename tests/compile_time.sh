@@ -29,7 +29,7 @@ if [ "${1:-}" = suite ]; then
         END { for (part in ms) printf "%-22s %6.1f s\n", part, ms[part] / 1000 }' "$tmp"/phases.?.csv > "$tmp/parts"
     awk '{ print $(NF - 1), $0 }' "$tmp/parts" | sort -rn | sed 's/^[^ ]* //'
     for part in cicc ptxas 'gcc (compiling)'; do
-        if grep -qF "$part " "$tmp/parts"; then pass; else fail "nvcc --time says nothing of $part"; fi
+        if grep -qF "$part " "$tmp/parts"; then pass; else fail "nvcc --time reports no time of the phase $part"; fi
     done
     finish
 fi

@@ -44,7 +44,7 @@ OTHERS = ("k", "vocabulary", "stride", "among")  # fields of kbk_shape that only
 # them for one kernel on one device.
 SHORTER = {
     "kbki_once": """\
-// Caches what the runtime reports for a kernel. For one device and one thread.
+// Caches the values that the runtime reports for kernels on one device, in one thread.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     static struct { const void* kernel; uint64_t key; size_t bytes; int value; } known[64];
@@ -58,7 +58,7 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }""",
     "kbki_attribute": """\
-// An attribute of the current device; 0 if there is none.
+// Returns an attribute of the current device; 0 if the attribute cannot be read.
 inline int kbki_attribute(cudaDeviceAttr attribute) {
     int device = 0, value = 0;
     if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess) return value;
@@ -73,7 +73,7 @@ typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, K
     "kbki_error": """\
 inline const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }""",
     "kbki_want_shared": """\
-// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. For one device.
+// Allows a kernel *bytes of dynamic shared memory on one device; sets *bytes to 0 if an SM cannot give a CTA so much.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
     static struct { const void* kernel; size_t bytes; } known[64];
     static int count;
@@ -1123,7 +1123,7 @@ def specialised_for_float(header, item, name):
 
 
 def specialised(header, item, words):
-    """Returns a function for the size of scratch memory, evaluated for the variants that its callers name."""
+    """Returns a function for the size of scratch memory, simplified by the variants that its callers pass."""
     name = item.names[0]
     fields = {
         f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
@@ -1610,10 +1610,10 @@ template <class V> static double* as_doubles(kb_state* kb, const V* device, int6
     return x;
 }
 %(fill)s
-/*  Compares units first, first + step, ... of an output with the reference `want`. A unit has per_unit elements. An
-    element must be within `ulps` units in the last place of the largest of |want|, the magnitude that the reference
-    returns, and (ulps > 0) the root mean square of the unit; plus `absolute`. ulps = 0: equal after rounding. The norm
-    of all differences must be within `norm` of the norm of `want`. */
+/*  Compares an output with the reference `want`: the unit `first` and every step-th unit after it. A unit has
+    per_unit elements. An element must be within `ulps` units in the last place of the largest of |want|, the
+    magnitude that the reference returns, and (ulps > 0) the root mean square of the unit; plus `absolute`. ulps =
+    0: equal after rounding. The norm of all differences must be within `norm` of the norm of `want`. */
 template <class V>
 static void check(kb_state* kb, const char* name, const V* device, int64_t n, int64_t first, int64_t step, int64_t per_unit,
                   const double* want, const double* magnitude, bool one_magnitude, double norm, double ulps, double absolute) {
@@ -1712,7 +1712,7 @@ class Extraction:
         self.take()
 
     def describe(self):
-        """Computes shape, tensors and formulas as expressions in the parameters."""
+        """Evaluates shape, tensors and formulas to expressions of the launcher's parameters."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
@@ -1733,7 +1733,7 @@ class Extraction:
             extra.append(("p", "double", 'kb_real(kb, "p")', 'KB_AXIS_REAL("p", 0.1)'))
             extra.append(("seed", "uint64_t", "kb->seed", None))
         self.shape, self.extra = shape, extra
-        # field of kbk_shape: the expression that replaces it
+        # keys: fields of kbk_shape; values: the expressions that replace these fields
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
         known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
@@ -1762,8 +1762,8 @@ class Extraction:
         return t
 
     def take(self):
-        """Collects the declarations of the kernel and of the reference, after it has evaluated the functions for
-        scratch memory."""
+        """Evaluates the functions for scratch memory, and then collects the declarations of the kernel and of the
+        reference."""
         header, variant = self.header, self.row["variant"]
         for name, text in SHORTER.items():
             replaced(header, name, text)
@@ -1825,7 +1825,7 @@ class Extraction:
             lines.append("// layout 0: A is M x K, B is K x N. 1: B is N x K. 2: A is K x M.")
         if self.scratch:
             lines.append(
-                "// The workspace is aligned to 256 bytes. Its first 256 bytes are 0, or all ones, before the first launch."
+                "// The workspace is aligned to 256 bytes. Before the first launch, the first 256 bytes of the workspace are 0 or all ones."
             )
         lines.append(wrapped(f"const char* {self.launcher[4:]}({', '.join(params)}, cudaStream_t stream) {{", "    "))
         lines.append("    kbk_args args = {};")
@@ -1891,7 +1891,7 @@ class Extraction:
             b.append(wrapped(f"    const double flops = {self.flops};", "        "))
             b.append(f"    kb_flops_as(kb, flops, KB_{unit if products else 'F32'});")
             step = "1" if any(t["whole"] for t in self.outs) else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
-        b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
+        b.append("    // computes the reference for all units, or for equally spaced units if all would take too long")
         b.append(f"    const int64_t units = {self.units}, step = {step}, first = (units - 1) % step;")
         b.append("    const int64_t samples = (units - 1) / step + 1;")
         made = []  # arrays that the benchmark allocates for the reference

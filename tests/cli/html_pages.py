@@ -107,7 +107,8 @@ for file in files:
 
 
 class Page(html.parser.HTMLParser):
-    """Tags are closed in their order, ids are unique, no script but the page's own, no external resources."""
+    """Checks a page: tags are closed in their order, ids are unique, and the page has no script but its own and no
+    external resources."""
     def __init__(self, text):
         super().__init__()
         self.open, self.ids, self.scripts = [], [], 0
@@ -192,13 +193,14 @@ def many():
 
 
 def missing():
-    """A roofline figure without cases gives the reason."""
+    """A roofline figure that shows no case must give the reason."""
     text = look('no bytes', SETS['no bytes'])
     assert 'no case declares both kb_bytes and kb_flops' in text
 
 
 def numbers_drawn():
-    """Twice the size takes four times as long: the exponent is 2, if the noise is below one percent."""
+    """For times that grow with the square of the size, the page shows an exponent of 2.00 with an error of at most
+    0.01."""
     records = [case('o', 'i', {'n': n}, 3e-6 * n * n * random.gauss(1, .002), 8. * n) for n in (64, 256, 1024, 4096)]
     text = look('a power', records)
     power = re.search(r'3\.\d+ ns.*?n</span><sup>(2\.00|1\.99\d?|2\.01)</sup>', text)
@@ -229,7 +231,7 @@ def levels():
 
 
 def machines():
-    """Below the title there is a line for each machine, at most four."""
+    """Below the title, the page has a line for each machine, but at most four lines."""
     for n in (1, 3, 4, 6):
         text = look('machines', [dict(case('o', 'i', {'n': i}, 1), gpu='NVIDIA H%d' % i) for i in range(n)])
         head = re.findall(r"<p class='dim'>(NVIDIA H\d), driver", text.split('</header>')[0])

@@ -17,8 +17,8 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# Both scripts log their command line, and fail in the way that FAKE_ILL names. start: runs the program under one
-# of the tools.
+# The fake ncu and nsys log their command line, and fail in the way that FAKE_ILL names. start: runs the profiled
+# program.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"

@@ -88,7 +88,7 @@ def check(name, key, got, want):
 
 
 def laps(records):
-    """Splits the records into batches of at least LAP cases. A batch consists of whole groups; a group is a
+    """Splits the records into batches of at least 16 cases. A batch consists of whole groups; a group is a
     sequence of cases that differ only in the implementation."""
     out, lap, last = [], [], None
     for r in records:

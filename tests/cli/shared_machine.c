@@ -12,8 +12,8 @@ static void work(void) {
     for (int i = 0; i < 50000; i++) __asm__ __volatile__("");
 }
 
-// Starts a process that only computes, on the same processors. It ends at most a few seconds after the calling
-// process.
+// Starts a process that only computes, on the same processors. The new process ends at most a few seconds after
+// the calling process.
 static pid_t neighbour(void) {
     pid_t child = fork();
     if (child) return child;

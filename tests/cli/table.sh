@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests that the table depends only on the records: another program prints the same bytes from the file.
+# Tests that the table depends only on the records: another program must print the same bytes from the file of
+# records.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG

@@ -46,7 +46,7 @@ def main(arguments):
         for state in line.split("\r"):
             plain = state.replace("\x1b[K", "")
             if wide(plain) > columns:
-                refuse("no room for %d columns: %s" % (wide(plain), plain))
+                refuse("a line of %d columns is wider than the window: %s" % (wide(plain), plain))
             if re.match(r"\[(\d+/\d+|round \d+)\]", plain):
                 print(plain, file=sys.stderr)
             shown = plain if plain or "\x1b[K" in state else shown

@@ -176,7 +176,7 @@ static int line_checked(const char* kind, const char* line, size_t n, size_t at)
         size_t slashes = 0;
         while (slashes < i && line[i - 1 - slashes] == '\\') slashes++;
         if (md && slashes % 2 == 0 && strchr("<`[&$", line[i])) return found("Markdown", kind, at + i);
-        if (!page || *line == '{') continue; // JSON, where a quote is escaped
+        if (!page || *line == '{') continue; // skips JSON lines, in which quotes are escaped
         if (n - i > 4 && !strncmp(line + i, "<img", 4)) return found("an image", kind, at + i);
         if (n - i > 13 && !strncmp(line + i, "<script>alert", 13)) return found("a script", kind, at + i);
         if (n - i > 8 && !strncmp(line + i, "' onload", 8)) return found("an attribute", kind, at + i);

@@ -53,7 +53,8 @@ right stopped
 check_same "stopped: samples" "$(of stopped samples)" 200
 check "stopped: what was taken again" test "$(of stopped samples_retaken)" -ge 1
 check "stopped: no sample holds the stop" awk -v max="$(of stopped time_ms_max)" 'BEGIN { exit !(max < 200) }'
-# --launches sets the exact number of launches with any timer; times below the overhead of the clock get a flag
+# --launches sets the exact number of launches per sample with any timer; times below the overhead of the clock get
+# a flag
 for n in 1 3 100; do
     run "$tmp/work" --op honest,in_place_reset,sorts --launches $n --iters 40 --json "$tmp/launches.json"
     check_rc "--launches $n" 0

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests tests/extract.py, which takes kernels out of kbench_kernels.cuh. The extracted files must compile for
-# sm_90a without the header. The parameters of kernels and of the function that launches must have no type of the
-# header. The extracted programs must list their case. "make test" extracts six variants and compiles two; "make
-# test-all" extracts and compiles the last variant of every operation and direction. tests/gpu/linked.sh runs such
-# programs on a GPU.
+# sm_90a without the header. The parameters of the kernels and of the function that launches them must not have a
+# type that the header defines. The extracted programs must list their case. "make test" extracts six variants and
+# compiles two; "make test-all" extracts and compiles the last variant of every operation and direction.
+# tests/gpu/linked.sh runs such programs on a GPU.
 # takes long
 . tests/lib.sh
 

@@ -34,8 +34,8 @@ CUDA_PREFIXES = "CUBLAS CUBLASLT"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
 ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, ELF, CUDA]).split() + PREFIXES))
 # The rows of KB_FLAGS are exempt: their names are pasted to KB_FLAG_ or stringified, which does not expand macros.
-# macros.sh defines all names of these rows as macros and compiles the header. The parameter of KB_FLAGS must not
-# be a short capital name.
+# macros.sh defines all names of the rows of KB_FLAGS as macros and compiles the header. The parameter of KB_FLAGS
+# must not be a short capital name.
 ROWS = re.compile(r"^#define KB_FLAGS\(\w+\)(?P<rows>(?:\\\n|[^\n])*)", re.M)
 
 

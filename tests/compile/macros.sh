@@ -79,7 +79,7 @@ if [ -f kbench_kernels.cuh ]; then
     if ! everything; then
         :
     elif [ -n "$NVCC" ]; then
-        # compiles only one operation in one element type, because all operations take minutes
+        # compiles only one operation in one element type, because compiling all operations takes minutes
         cat > "$tmp/kernels.cu" << 'EOF'
 #include "kbench_kernels.cuh"
 int main() { return KBK_VARIANT_COUNT != 4; }

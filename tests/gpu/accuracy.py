@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Compares corrected times with CUPTI's durations: accuracy.py FOLDER
 
-FOLDER holds records of the same cases, measured with --timer both by any number of processes: cold*.json and
-hot*.json. Kernel times vary by 0.1 us and more between processes and over minutes. kbench's time and CUPTI's time
-are therefore taken in the same process, in interleaved groups, and the median over processes is used. The limit of
-the difference is max(0.15 us, 1 %) for every kernel; the goal is max(0.10 us, 0.5 %). The exit code is 1 if the
-limit is exceeded for a kernel."""
+FOLDER holds the records of any number of processes, which measured the same cases with --timer both: cold*.json
+and hot*.json. Kernel times vary by 0.1 us and more between processes and over minutes. kbench's time and CUPTI's
+time are therefore taken in the same process, in interleaved groups, and the median over processes is used. The
+median error of every kernel must be within max(0.15 us, 1 %) of CUPTI's time; the goal is max(0.10 us, 0.5 %). The
+exit code is 1 if the limit is exceeded for a kernel."""
 import glob
 import json
 import statistics

@@ -45,8 +45,8 @@ template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    // any: the variant accepts every K and address; way: it is a configuration of select; vendor: it is cuBLASLt;
-    // slow: large shapes are skipped
+    // any: whether the variant accepts every K and address; way: whether it is a configuration of select; vendor:
+    // whether it is cuBLASLt; slow: whether large shapes are skipped
     bool any, way, vendor, slow;
 };
 static const rung rungs[] = {

@@ -131,7 +131,7 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// Fills with the integers -1, 0 and 1, or with uniform numbers in [-1, 1).
+// Fills x with the integers -1, 0 and 1, or with uniform numbers in [-1, 1).
 template <class T> __global__ void fill_k(T* x, int64_t n, uint32_t seed, bool integers) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
@@ -180,7 +180,7 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* w
             atomicAdd(&v->outside, 1ull);
     }
 }
-// Computes the sums of squares of a - b and of b.
+// Adds the squares of a - b to sums[0] and the squares of b to sums[1].
 template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -356,7 +356,7 @@ template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
     for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
         try_shape(x, { 1 + i / 16, columns[i / 4 % 4], depths[i % 4] }, KBK_NT, i / 16 % 2);
-    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // these products are large enough for tensor copies
+    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // products large enough for tensor copies
         for (int i = 0; i < 4; i++) try_shape(x, { m, 8200 + i / 2 * 3, 4096 + i % 2 * 8 }, KBK_NT, m % 2);
 }
 template <class T> static void try_all(const bench<T>& x) {
@@ -382,8 +382,7 @@ template <class T> static void try_all(const bench<T>& x) {
     }
 }
 
-// --- primitives that no product uses yet: wgmma with A from registers, at every width; three-dimensional tensor
-// copies to one CTA, to a pair of CTAs, and back to global memory
+// --- tests of primitives that no product uses yet
 
 #define PROBE_PLANES 4
 template <class T, int Width>
@@ -399,7 +398,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
     if (t == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncwarp();
     kbki_cluster_barrier();
-    if (t == 0) { // copies B into the first plane of the pair, for both CTAs
+    if (t == 0) { // CTA 0 of a pair copies B of its plane to both CTAs
         kbki_bar_expect(&full, 8192 + Width * 128);
         kbki_tma_load_3d<false>(sa, &a, &full, 0, 0, plane);
         if (rank == 0) kbki_tma_load_3d<true>(sb, &b, &full, 0, 0, plane, 3);
