@@ -5,11 +5,11 @@
 #   sh tests/compile_time.sh
 #   sh tests/compile_time.sh suite     compiles the suite once, as make run builds it for an H100 (ARCH: another
 #                                      GPU), and prints the time of each compiler phase (nvcc --time) of both parts; no limit
-# Prints the sizes of the headers first. Limits of compile times: a .cu file with the implementation and one
-# benchmark, 2.2 times the compile time of a .cu file with only a kernel; a .cu file with only the API, with or
-# without a benchmark, 1.05 times the compile time of a .cu file with only a kernel; example 05, which links the
-# compiled kernels, 1.1 times the compile time of its own kernel alone; a .c file with the implementation and a
-# benchmark, 0.8 s.
+# Prints the sizes of the headers first. Limits of compile times:
+# - a .cu file with the implementation and one benchmark: 2.2 times the time of a .cu file with only a kernel;
+# - a .cu file with only the API, with or without a benchmark: 1.05 times the time of a .cu file with only a kernel;
+# - example 05, which links the compiled kernels: 1.1 times the time of its own kernel alone;
+# - a .c file with the implementation and a benchmark: 0.8 s.
 . tests/lib.sh
 [ -n "$NVCC" ] || NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
 
@@ -22,7 +22,8 @@ if [ "${1:-}" = suite ]; then
     build "the suite" sh -c "$command && times > '$tmp/cpu'"
     echo $(($(now_ms) - start)) > "$tmp/wall"
     [ "$failed" -eq 0 ] || finish
-    # the second line that the command times prints has the processor time of child processes: 1m37.2s 0m3.1s
+    # in the output of the shell's `times`, the second line is the processor time of child processes: 1m37.2s
+    # 0m3.1s
     awk -v wall="$(cat "$tmp/wall")" 'NR == 2 { split($1, u, "[ms]"); split($2, s, "[ms]")
         printf "%-22s %6.1f s, of processors %.1f s and %.1f s in the kernel\n", "all", wall / 1000, u[1] * 60 + u[2], s[1] * 60 + s[2] }' "$tmp/cpu"
     awk -F ' *, *' '$NF == "ms" { ms[$2] += $(NF - 1) }

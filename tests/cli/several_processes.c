@@ -33,8 +33,8 @@ KBENCH_IMPL(rivals, base, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, faster, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, slower, KB_SIZE("all", "n=1:12")) { body(kb); }
 
-// in one of several processes, this case waits until it is interrupted; the cases `before` and `behind` are
-// measured
+// the case `waits` waits in one of several processes until it is interrupted; the cases `before` and `behind` end
+// normally
 KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");

@@ -89,7 +89,7 @@ EOF
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0
         }
-        # sm_90a also compiles the code that needs instructions of a recent GPU
+        # for sm_90a, nvcc also compiles the code that needs instructions of a recent GPU
         check "kbench_kernels.cuh through nvcc, sm_90a" \
             $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
     else
