@@ -5,8 +5,8 @@ that are detected, in records of equal_implementations.cu.
     python3 tests/gpu/equal_implementations.py build/equal_implementations OUT.json [cold hot rotate]
 
 The script writes every comparison, without samples, to OUT.json. With --rotate, at most 64 copies of the data must
-exceed twice the L2 cache. The mode rotate therefore uses larger sizes than the modes cold and hot (at least 3/4 Mi
-elements, or products of 512 x 512), but as many sizes.
+exceed twice the L2 cache, so the mode rotate uses larger sizes than cold and hot (at least 3/4 Mi elements, or
+products of 512 x 512). The number of sizes is the same in all modes.
 """
 import json
 import subprocess
