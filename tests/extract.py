@@ -40,8 +40,8 @@ SHAPES = {
 
 OTHERS = ("k", "vocabulary", "stride", "among")  # fields of kbk_shape that only a few operations use
 
-# Shorter replacements for functions of the header. The originals cache values for many kernels; the replacements cache
-# them for one kernel on one device.
+# Shorter replacements for functions of the header. The functions of the header cache values for many kernels;
+# their replacements cache values for one kernel on one device.
 SHORTER = {
     "kbki_once": """\
 // Caches the values that the runtime reports for kernels on one device, in one thread.
