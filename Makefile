@@ -48,7 +48,8 @@ compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
 compile_c = $(CC) $(CFLAGS) -I.
 # if there is a GPU or ARCH is given, nvcc builds the suite; otherwise cc builds it, and it runs the oracles on the CPU
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
-# element types of the suite; each takes compile time. For a GPU, f16 is left out unless ARGS contain it.
+# element types of the suite; each type adds compile time. A suite for a GPU has f16 kernels only if ARGS contain
+# f16.
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
 empty :=
 space := $(empty) $(empty)
@@ -89,9 +90,9 @@ help:
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
 	@echo 'Variables for the command line: CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES. NVCC= builds without nvcc.'
 
-# results.json is for runs of all operations: the default selection or --all. If all ARGS are in WHOLE, make run writes
-# results.json. With other ARGS (a filter, --op, --fast, --hot, --device, ...) it writes $(BUILD)/results.json. With
-# ARGS in LOOK, which only print text, it writes no records.
+# results.json is for runs of all operations: the default selection or --all. If all ARGS are in WHOLE, make run
+# writes results.json. With other ARGS (a filter, --op, --fast, --hot, --device, ...), make run writes
+# $(BUILD)/results.json. With ARGS in LOOK, make run only prints text and writes no records.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
 LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
@@ -103,8 +104,8 @@ run: $(BUILD)/suite
 	$(BUILD)/suite $(outputs) $(ARGS)
 
 # The suite is rebuilt if its command changes (nvcc, GPU, flags). If ptxas cannot analyse the registers of wgmma
-# instructions, it serialises them, which more than halves their speed. ptxas reports this only as a note, so the recipe
-# prints a warning.
+# instructions, it serialises them, which more than halves their speed. ptxas reports serialised instructions only
+# as a note, so the recipe prints a warning.
 serialised := C75(08|1[0-5]|17|19|20)|wgmma.*serialized
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
 	@rm -f $@
@@ -120,8 +121,8 @@ $(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(compile_c) $< -o $@ $(LIBS)
 
-# The kernels and kbench as object files. A program that is linked with them does not compile them again. An object is
-# rebuilt if its command changes.
+# Compiles the kernels and kbench to object files. A program that is linked with the object files does not compile
+# the kernels again. An object file is rebuilt if its command changes.
 ifeq ($(NVCC),)
 kernels:
 	@echo 'make kernels: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1
@@ -143,7 +144,8 @@ $(LINKED): $(BUILD)/examples/%: examples/%.cu $(HEADERS) $(BUILD)/kbench_kernels
 test:
 	$(run_tests)
 
-# Also runs tests that take too long to run after every change. The variables set the repetitions of the stress tests.
+# Also runs tests that take too long to run after every change. WRITERS_ROUNDS, INJECT_CALLS and RESUME_KILLS set
+# the repetitions of stress tests.
 test-all:
 	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests) --all
 test-rest:

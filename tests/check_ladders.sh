@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The measured columns of the cards in kbench_kernels.cuh and of the ladder in the documents match the evidence
-# (tests/ladder.py).
+# Tests that the measured columns in the comments of kbench_kernels.cuh and in the ladders of the documents match
+# the evidence (tests/ladder.py).
 . tests/lib.sh
 
 if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
@@ -17,7 +17,8 @@ fresh() {
     cp kbench_kernels.cuh README.md "$tmp/root" && cp examples/README.md "$tmp/root/examples" && cp $evidence "$tmp/root/tests/evidence"
 }
 ladder() { run python3 tests/ladder.py --root "$tmp/root" "$@"; }
-# stale WHAT FILE SED EXPECTED: after this change of FILE in the copy, the check fails with this message
+# stale WHAT FILE SED EXPECTED: changes FILE in the copy with the sed script SED, and checks that ladder.py --check
+# then fails with a message that matches EXPECTED
 stale() {
     everything || [ "$1" = "a time that is not the evidence's" ] || return 0
     fresh
@@ -78,8 +79,8 @@ check_out "a gain" ' 2 block +500\.0 us +50 % +2\.00 x +- +- +- +-  CTA per row'
 check_out "a loss, over a rung further down" ' 4 onepass +625\.0 us +50 % +0\.80 x of 2 '
 check_out "a rung that failed" ' 6 cluster +- +- +- '
 
-# --run measures every element type and shape once. It keeps valid records, and records of cases that it does not
-# measure
+# --run measures every element type and shape once. Valid records, and records of cases that --run does not
+# measure, stay in the file
 cat > "$tmp/suite.py" << 'END'
 import json, sys
 words = sys.argv[1:]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Checks the language of everything that people read: no house word may replace a standard term. Also tests that
-# sentences.py finds the sentences.
+# sentences.py finds the sentences in source files.
 . tests/lib.sh
 
 if ! have "${PYTHON:=python3}"; then skip "no python3" && finish; fi
@@ -29,9 +29,8 @@ while IFS=: read -r words term; do
     if [ ! -s "$tmp/these" ]; then pass; else fail "write '$term' in $(wc -l < "$tmp/these" | tr -d ' ') sentences, as $(head -n 1 "$tmp/these")"; fi
 done < "$tmp/words"
 
-# what sentences.py finds
-# finds WHAT FILE: sentences.py finds exactly the sentences in FILE that stdin lists, one per line, without file
-# and line
+# finds WHAT FILE: checks that sentences.py finds exactly the sentences in FILE that stdin lists, one per line,
+# without file and line
 finds() {
     run "$PYTHON" tests/sentences.py "$2"
     check_same "$1" "$(cut -f 2- "$out" | sort)" "$(sort)"

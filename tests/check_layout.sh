@@ -80,7 +80,7 @@ fi
 
 none "the top level holds more than the design allows" \
     "$(echo "$tracked" | cut -d/ -f1 | sort -u | grep -vxE 'kbench\.h|kbench_kernels\.cuh|examples|tests|Makefile|README\.md|\..*')"
-# a path of one machine; the pattern is written so that it does not match this line
+# finds paths that exist only on one machine; the pattern does not match its own line
 none "a path of one machine" "$(echo "$tracked" | xargs grep -nIE '(^|[^a-zA-Z0-9._])/(work|home|root|Users|farm|tmp/[a-z])[/_]' 2> /dev/null | grep -v '^tests/check_layout.sh')"
 none "products of a build" "$(echo "$tracked" | grep -E '\.(o|obj|exe|out|a|so|ptx|cubin|fatbin|log|pyc)$|^build/|^results\.json$|^report\.html$')"
 for f in $tracked; do

@@ -27,7 +27,7 @@ if os.environ.get("NO_CUPTI") and "cupti" in args:
     for r in records: r.update(time_ms=None, message="--timer cupti: libcupti.so is not found")
 json.dump(records, open(args[args.index("--json") + 1], "w"))
 EOT2
-# nvbench: times are 2 us too long, with default options 3 us; in every second process 1 us longer still
+# nvbench: times are 2 us too long (3 us with default options), and 1 us more in every second process
 cat > "$tmp/peers_nvbench" << EOT2
 #!$py
 import json, os, sys
@@ -56,7 +56,7 @@ json.dump({"meta": {"version": {"nvbench": version}}, "benchmarks": list(benchma
           open(args[args.index("--json") + 1], "w"))
 EOT2
 chmod +x "$tmp/accuracy" "$tmp/peers_nvbench"
-# do_bench: times are always 4 us too long; the fake torch has a stream
+# do_bench: times are always 4 us too long; the fake module torch has a CUDA stream
 mkdir -p "$tmp/modules/triton"
 cat > "$tmp/modules/torch.py" << 'EOT2'
 class _Stream:

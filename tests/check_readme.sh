@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The documents: README.md is short, their programs compile and run as printed, and what they name exists.
+# Tests the documents: README.md is short; the programs in the documents compile and run as printed; the files,
+# options, functions and flags that the documents name exist.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -72,7 +73,7 @@ for f in "$tmp"/*-[0-9]*.c "$tmp"/*-[0-9]*.cpp "$tmp"/*-[0-9]*.cu; do
     esac
 done
 if [ $programs -ge 2 ]; then pass; else fail "the documents have $programs programs in fences marked c, c++ or cuda"; fi
-# the first program is examples/01_first.cu but for its comments and line breaks
+# the first program is examples/01_first.cu, except for its comments and line breaks
 bare() { sed 's,//.*,,' "$1" | tr '\n' ' ' | sed 's,/\*[^*]*\*/,,g' | tr -d ' '; }
 check_same "README.md's first program and examples/01_first.cu" "$(bare "$tmp/README-1.cu")" "$(bare examples/01_first.cu)"
 
@@ -115,7 +116,7 @@ else
     reads "a case each that is fine, wrong, skipped" fine 2 '^(layernorm|other)'
     reads "a wrong and a skipped case alone" "no time" 2 'impl=(wrong|skipped)'
     reads "another operation" "no time" 0 '^other'
-    # the record's values that are objects or lists are documented
+    # examples/README.md must document each key of a record whose value is an object or a list
     run "$tmp/cases" --fast --no-progress --json "$tmp/results.json"
     run $python -c 'import json, sys
 names = set(k for r in json.load(open(sys.argv[1])) for k, v in r.items() if isinstance(v, (dict, list)))
@@ -219,8 +220,8 @@ known() {
     if grep -q 'unknown option' "$err"; then echo "$1" >> "$tmp/unknown" && return 1; fi
     echo "$1" >> "$tmp/known"
 }
-# scripts DOCUMENT: lists the programs of tests and examples that the document names; it may also name their
-# options
+# scripts DOCUMENT: lists the programs of tests and examples that the document names, because the document may also
+# name options of these programs
 scripts() { grep -ohE '(tests|examples|gpu|cpu|cli)/[a-z_/]+\.(py|sh|cu)' "$1" | sort -u | while read -r f; do ls "$f" "tests/$f" 2> /dev/null; done; }
 for d in $documents; do
     for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' $d | grep -oE -e '--[a-z][-a-z]*' | sort -u); do
@@ -241,12 +242,12 @@ for d in $documents; do
     for f in $(sed '/^```/,/^```/d' $d | grep -oE '\]\([^)#]*' | sed 's/](//' | sort -u); do
         if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which is not there"; fi
     done
-    # files that the document names without their folder
+    # checks files that the document names without their folder
     for f in $(grep -oE '`[a-z0-9_/]+\.(cu|c|cuh|h|py|sh|txt|svg|png|sbatch|html)`' $d | tr -d '`' | sort -u); do
         case $f in bench.c | bench.cu | one.cu) continue ;; esac # the user's
         if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which is not there"; fi
     done
-    # names of functions, macros, options of macros, keys, flags, and members of modules
+    # checks names of functions, macros, options of macros, keys, flags, and members of modules
     for n in $(grep -oE '\b(kb|KB|KBENCH|KBI|KBK|kbi)_[A-Za-z_]+[A-Za-z]' $d | sort -u); do
         if grep -qw -e "$n" kbench.h kbench_kernels.cuh; then pass; else fail "$d names $n, which no header has"; fi
     done
@@ -258,7 +259,7 @@ for d in $documents; do
         if grep -qE "^(def|class) $n\b|^    \"$n\",$" examples/python/kbench.py; then pass; else fail "$d names kbench.$n, which kbench.py does not have"; fi
     done
 done
-# the flags in the table of README.md, given by name or by mark
+# checks that the flags in the table of README.md, given by name or by mark, exist
 for n in $(sed -n '/^| flag /,/^$/s/^| \([A-Z_]*\) |.*/\1/p' README.md); do
     if grep -qE "^    x\($n, |^    x\([A-Z_]+, WARN, \"$n\"" kbench.h; then pass; else fail "README.md explains $n, which is no flag"; fi
 done

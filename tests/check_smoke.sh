@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests make smoke-gpu without a GPU: scripts replace nvidia-smi, nvcc, the programs that nvcc builds, and Python.
-# Each part is counted. A part that fails, does not build or hangs does not affect the others. The last line names
-# GPU, driver and commit.
+# The summary counts each part of the test. A part that fails, does not build or hangs does not affect the other
+# parts. The last line names GPU, driver and commit.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS CI CUDA_HOME PYTHON
 

@@ -40,11 +40,11 @@ SHAPES = {
 
 OTHERS = ("k", "vocabulary", "stride", "among")  # fields of kbk_shape that only a few operations use
 
-# Shorter replacements for functions of the header. The originals cache values for many kernels; the replacements cache
-# them for one kernel on one device.
+# Shorter replacements for functions of the header. The functions of the header cache values for many kernels;
+# their replacements cache values for one kernel on one device.
 SHORTER = {
     "kbki_once": """\
-// Caches what the runtime reports for a kernel. For one device and one thread.
+// Caches the values that the runtime reports for kernels on one device, in one thread.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     static struct { const void* kernel; uint64_t key; size_t bytes; int value; } known[64];
@@ -58,7 +58,7 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }""",
     "kbki_attribute": """\
-// An attribute of the current device; 0 if there is none.
+// Returns an attribute of the current device; 0 if the attribute cannot be read.
 inline int kbki_attribute(cudaDeviceAttr attribute) {
     int device = 0, value = 0;
     if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess) return value;
@@ -73,7 +73,7 @@ typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, K
     "kbki_error": """\
 inline const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }""",
     "kbki_want_shared": """\
-// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. For one device.
+// Allows a kernel *bytes of dynamic shared memory on one device; sets *bytes to 0 if an SM cannot give a CTA so much.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
     static struct { const void* kernel; size_t bytes; } known[64];
     static int count;
@@ -188,11 +188,11 @@ def condition(text, defined):
     text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
     text = re.sub(r"[A-Za-z_]\w*", lambda m: str(defined.get(m.group(), 0)), text)
     text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
-    return bool(eval(text, {"__builtins__": {}}))  # the text consists only of numbers and operators
+    return bool(eval(text, {"__builtins__": {}}))  # safe: the text consists only of numbers and operators
 
 
 def known_macros(sm):
-    """States of macros: True or False: known here; None: depends on the compilation."""
+    """Returns the values of macros; None: the value depends on the compilation."""
     arch = 900 if sm.startswith("90") else None
     return {
         "__CUDACC__": 1,
@@ -434,8 +434,8 @@ class Header:
             stop("the expansion of %s is no declaration" % c[0].text)
 
     def expand(self, tokens, only_declarations=False, hidden=()):
-        """Replaces calls of function-like macros of the header, as a preprocessor does. Some declarations get their
-        names from such macros. only_declarations: calls of macros that form expressions or attributes are not
+        """Replaces calls of function-like macros of the header, as a preprocessor does, because some declarations
+        get their names from macros. only_declarations: calls of macros that form expressions or attributes are not
         expanded."""
         out, i = [], 0
         while i < len(tokens):
@@ -1123,7 +1123,7 @@ def specialised_for_float(header, item, name):
 
 
 def specialised(header, item, words):
-    """Returns a function for the size of scratch memory, evaluated for the variants that its callers name."""
+    """Returns a function for the size of scratch memory, simplified by the variants that its callers pass."""
     name = item.names[0]
     fields = {
         f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
@@ -1147,7 +1147,7 @@ def specialised(header, item, words):
 
 
 def replaced(header, name, text):
-    """Replaces a function by its shorter form."""
+    """Replaces the function `name` of the header by the definition `text`."""
     c = code(tokens_of(re.sub(r"//[^\n]*", "", text)))
     for k, item in enumerate(header.items):
         if (
@@ -1255,7 +1255,7 @@ class Members:
 
 
 def unused_functions_left_out(header, items):
-    """Removes member functions that no taken declaration calls. Returns whether it removed any."""
+    """Removes member functions that no taken declaration calls. Returns whether a function was removed."""
     called, changed = set(), False
     for item in items:
         c = item.tokens
@@ -1358,7 +1358,7 @@ class Plain:
                 inner[item.names[0], kind] = [p for p in structs[kind].params if p not in own]
         last = {kind: next(i for i in self.items if i.names[0] == kind and self.is_struct(i))
                 for kinds in types.values() for kind in kinds}
-        for item in waiting:  # inserts the functions after their struct, in this order
+        for item in waiting:  # inserts the instances of a template after their struct, in the order of the calls
             for kind in dict.fromkeys(types[item.names[0]]):
                 new = self.instance(item, structs, kind, inner)
                 self.items.insert(max(self.items.index(item), self.items.index(last[kind]) + 1), new)
@@ -1427,7 +1427,8 @@ class Plain:
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
     def explicit_arguments(self):
-        """Writes the template arguments that calls deduced from the struct in the type of a kernel's pointer."""
+        """Writes template arguments into calls that deduced them from a pointer to a kernel, because the type of
+        the pointer no longer contains the struct."""
         for item in self.items:
             if item.macro is not None:
                 continue
@@ -1439,7 +1440,8 @@ class Plain:
                         other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
 
     def resolved(self, kind):
-        """Returns the type of a member without names that the header defines."""
+        """Returns the type of a struct member, with each name that the header defines replaced by a type of CUDA
+        or void."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
         return re.sub(r"\bkb\w+(<[^<>]*>)?(?=\*)", "void", kind)
 
@@ -1524,7 +1526,8 @@ class Plain:
 
     @staticmethod
     def substitute(body, name, own):
-        """Replaces name.member by the parameter, if the struct is used in no other way."""
+        """Replaces each `name.member` in the body by the parameter for this member, if the struct `name` is used
+        in no other way."""
         places = []
         for i, t in enumerate(body):
             if t.text != name or t.kind != "name" or body[i - 1].text in (".", "->", "::"):
@@ -1607,10 +1610,10 @@ template <class V> static double* as_doubles(kb_state* kb, const V* device, int6
     return x;
 }
 %(fill)s
-/*  Compares units first, first + step, ... of an output with the reference `want`. A unit has per_unit elements. An
-    element must be within `ulps` units in the last place of the largest of |want|, the magnitude that the reference
-    returns, and (ulps > 0) the root mean square of the unit; plus `absolute`. ulps = 0: equal after rounding. The norm
-    of all differences must be within `norm` of the norm of `want`. */
+/*  Compares an output with the reference `want`: the unit `first` and every step-th unit after it. A unit has
+    per_unit elements. An element must be within `ulps` units in the last place of the largest of |want|, the
+    magnitude that the reference returns, and (ulps > 0) the root mean square of the unit; plus `absolute`. ulps =
+    0: equal after rounding. The norm of all differences must be within `norm` of the norm of `want`. */
 template <class V>
 static void check(kb_state* kb, const char* name, const V* device, int64_t n, int64_t first, int64_t step, int64_t per_unit,
                   const double* want, const double* magnitude, bool one_magnitude, double norm, double ulps, double absolute) {
@@ -1709,7 +1712,7 @@ class Extraction:
         self.take()
 
     def describe(self):
-        """Computes shape, tensors and formulas as expressions in the parameters."""
+        """Evaluates shape, tensors and formulas to expressions of the launcher's parameters."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
@@ -1730,7 +1733,7 @@ class Extraction:
             extra.append(("p", "double", 'kb_real(kb, "p")', 'KB_AXIS_REAL("p", 0.1)'))
             extra.append(("seed", "uint64_t", "kb->seed", None))
         self.shape, self.extra = shape, extra
-        # field of kbk_shape: the expression that replaces it
+        # keys: fields of kbk_shape; values: the expressions that replace these fields
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
         known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
@@ -1759,8 +1762,8 @@ class Extraction:
         return t
 
     def take(self):
-        """Collects the declarations of the kernel and of the reference, after it has evaluated the functions for
-        scratch memory."""
+        """Evaluates the functions for scratch memory, and then collects the declarations of the kernel and of the
+        reference."""
         header, variant = self.header, self.row["variant"]
         for name, text in SHORTER.items():
             replaced(header, name, text)
@@ -1822,7 +1825,7 @@ class Extraction:
             lines.append("// layout 0: A is M x K, B is K x N. 1: B is N x K. 2: A is K x M.")
         if self.scratch:
             lines.append(
-                "// The workspace is aligned to 256 bytes. Its first 256 bytes are 0, or all ones, before the first launch."
+                "// The workspace is aligned to 256 bytes. Before the first launch, the first 256 bytes of the workspace are 0 or all ones."
             )
         lines.append(wrapped(f"const char* {self.launcher[4:]}({', '.join(params)}, cudaStream_t stream) {{", "    "))
         lines.append("    kbk_args args = {};")
@@ -1888,7 +1891,7 @@ class Extraction:
             b.append(wrapped(f"    const double flops = {self.flops};", "        "))
             b.append(f"    kb_flops_as(kb, flops, KB_{unit if products else 'F32'});")
             step = "1" if any(t["whole"] for t in self.outs) else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
-        b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
+        b.append("    // computes the reference for all units, or for equally spaced units if all would take too long")
         b.append(f"    const int64_t units = {self.units}, step = {step}, first = (units - 1) % step;")
         b.append("    const int64_t samples = (units - 1) / step + 1;")
         made = []  # arrays that the benchmark allocates for the reference

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts the share of each flag in record files. Readers ignore a flag that many rows have.
+"""Counts the share of each flag in record files. A flag that marks many cases is ignored by the people who read
+the table.
 
     python3 tests/flags.py FILE...    FILE: records of --json or --jsonl. Prints each flag and its share of the times. The
                                       exit code is 1 if FLOOR, OUTLIERS, UNSETTLED or AUTOCORR has more than 5 %.

@@ -218,7 +218,7 @@ for o in csv md gbench go html load resume nvtx env baseline save-baseline compa
     memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done
-# if the next word is an option, the value of an option is missing
+# an option that needs a value must not take the next option as its value
 refuses "--json without its file, an option after it" "--json" --json --fast --list
 
 # --- output that cannot be written is an error, for less and for more than stdio's buffer
@@ -309,7 +309,7 @@ check_same "--iters is the number of samples in a comparison, too" \
     "$($tmp/flat "$tmp/iters.json" | awk -F'\t' '$2 == "samples" { print $3 }' | sort -u | tr '\n' ' ')" "7 "
 run $prog --iters 010 --no-progress --op mse --json "$tmp/ten.json"
 check_same "--iters 010 is ten" "$($tmp/flat "$tmp/ten.json" | awk -F'\t' '$2 == "samples" { print $3 }')" 10
-# a sample consists of several runs, even without warm-up
+# even without warm-up, a sample has so many runs of the block that the cost of reading the clock is small
 run $prog --iters 3 --warmup 0 --no-progress --op mse --json "$tmp/short.json"
 "$tmp/flat" "$tmp/short.json" > "$tmp/flat.txt"
 check "--warmup 0: the clock's own cost is small beside a sample" awk -F'\t' '
@@ -351,7 +351,7 @@ check_rc "a list that is one value" 0
 run $prog --dry-run --op mse
 check_out "--dry-run of one case" '^1 case in 1 comparison group; '
 check_not_out "--dry-run of one case" '1 (cases|comparison groups)'
-# the errors of both files are reported; both files reach the limit of 512 bytes
+# two output files reach the file size limit of 512 bytes: kbench must report both errors
 run sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh $prog $quick --op mse,silu --json "$tmp/full.json" --jsonl "$tmp/full.jsonl"
 check_rc "two files on a full disk" 2
 check_same "two files on a full disk: --json" "$(grep -c 'writing --json [^ ]*/full.json failed' "$err")" 1

@@ -10,7 +10,7 @@ prog=$tmp/prog
 "$prog" --op softmax,silu --device cpu --max-time 20ms --no-progress --json "$tmp/a.json" > "$tmp/out" 2>&1 || fail "no records: $(cat "$tmp/out")"
 field() { sed "s/\"$1\": [^,]*,/\"$1\": $2,/"; }
 check_same "every record has an environment" "$(grep -c '"environment": {' "$tmp/a.json")" "$(grep -c '"name": "' "$tmp/a.json")"
-# sets values that this machine may not know
+# writes records with values of the environment that this machine may be unable to report
 sed 's/"environment": {[^}]*}/"environment": {"aslr": 2, "cpu_limit": 4, "smt": 1}/' "$tmp/a.json" |
     field host '"one"' | field cpu_governor '"performance"' | field cpu '"Abacus 2000"' > "$tmp/b.json"
 sed 's/"aslr": 2/"aslr": 0/; s/"cpu_limit": 4/"cpu_limit": 1.5/; s/"smt": 1/"huge_pages": "never"/' "$tmp/b.json" |
@@ -29,7 +29,7 @@ check_same "and nothing else is shown" "$(grep -c . "$out")" 6
 run "$prog" --env --load "$tmp/b.json" "$tmp/d.json"
 check_out "another processor" '^ \* cpu: Abacus 2000 -> Abacus 3000$'
 check_out "another processor" '^\*: this difference makes the times not comparable$'
-# only some cases have this difference
+# a difference in some cases only is printed with the number of these cases
 sed '2s/"aslr": 2/"aslr": 1/' "$tmp/b.json" > "$tmp/some.json"
 run "$prog" --env --load "$tmp/b.json" "$tmp/some.json"
 check_out "one case" 'aslr: 2 -> 1 \(1 of [0-9]* cases\)'
@@ -56,7 +56,8 @@ run "$prog" --env --load "$tmp/b.json" "$tmp/nowhere.json"
 check_rc "no such file" 2
 run "$prog" --env --device cpu
 check_rc "--env" 0
-# how long it takes to measure the peaks: in the evidence, and on this core
+# roofs.awk prints peaks whose measurement takes over 0.3 s; its input is the evidence, texts with slow
+# measurements, and a run on this core
 awk -f tests/gpu/roofs.awk tests/evidence/h200/roofs.txt > "$tmp/long"
 check_same "roofs over 0.3 s" "$(tr '\n' ' ' < "$tmp/long")" "15 roofs "
 printf '  read roof, one core  1.0 GB/s  (measured in 312.1 ms)\n  f64 roof   1.0 TFLOP/s  (measured in 402.4 ms)\n' > "$tmp/slow"

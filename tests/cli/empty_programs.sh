@@ -53,7 +53,7 @@ run "$tmp/calls" --list
 check_same "a call of kb_add with an entry of theirs brings them" "$(sort "$out" | tr '\n' ' ')" \
     "added/impl=default in_library/impl=default "
 
-# the benchmark function of every selected case skips it: a message, but no error
+# if every selected case skips itself, kbench prints a message and ends without an error
 cat > "$tmp/skips.c" << 'end'
 #include "kbench.h"
 KBENCH(skips) { kb_skip(kb, "not on a Tuesday"); }

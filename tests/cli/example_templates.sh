@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Copies each example with kbench.h and its add-ons into an empty folder. The example must build with the command
+# Copies each example with kbench.h and its add-ons into an empty folder. Each example must build with the command
 # in its first comment and run, and its check must detect a wrong kernel. Templates must be short and mark the
 # lines that a user has to change.
 # takes long
@@ -9,7 +9,8 @@
 
 plainly='s/-O[23]/-O0/' # compile/matrix and make test-all compile them with optimisation
 everything && plainly='s/-O3/-O1/' # the host code's: kernels are the same
-# copied NAME.EXT OPTIONS: builds it in an empty folder with the command in its head; sets $dir and $exe
+# copied NAME.EXT OPTIONS: builds the example in an empty folder with the command in its first comment; sets $dir
+# and $exe
 copied() {
     dir=$tmp/$1.d
     mkdir -p "$dir"

@@ -69,7 +69,7 @@ run "$kbench" --explain roof
 check_out "a column and a key of one name" '^roof: a column.*gpu_efficiency'
 check_out "a column and a key of one name" '^roof: a key'
 
-# names: in upper and lower case, of columns that are units, and unknown names
+# --explain accepts names in upper and lower case and units of columns, and rejects unknown names
 for name in noisy Noisy no NO; do
     run "$kbench" "--explain=$name"
     check_rc "$name" 0
@@ -93,7 +93,7 @@ check_err "--explain without a name" 'needs NAME'
 run "$kbench" --explain NOISY --load x
 check_rc "--explain beside --load" 2
 
-# a program with benchmarks explains and runs no benchmark
+# with --explain, a program with benchmarks prints the explanation and runs no benchmark
 program prog tests/cli/sample_program.c
 run "$tmp/prog" --explain NOISY
 check_rc "in a program" 0

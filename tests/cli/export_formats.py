@@ -16,7 +16,7 @@ def bad(*words):
 
 
 def spelled(text):
-    """The content of a CSV cell for a text: one line, without escape sequences, and not a formula."""
+    """Returns the content of a CSV cell for a text: one line, without escape sequences, and not a formula."""
     text = re.sub(r"[\t-\r]", " ", text)
     text = re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda m: "\\x%02x" % ord(m[0]), text)
     return re.sub(r"^(?= *[-+=@])", "'", text)

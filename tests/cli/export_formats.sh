@@ -107,7 +107,7 @@ else
     skip "no pandas: examples/read_results.py is not run"
 fi
 
-# the same for the command-line tool and for a program without kbench_report.h
+# messages of the command-line tool, and of a program without kbench_report.h, about missing records or options
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
 check_err "the tool without --load" '^kbench: error: kbench has no benchmark of its own\. Name the records with --load FILE'

@@ -146,7 +146,7 @@ FAULT(skips_then_crashes) {
 }
 FAULT(skips_then_fails) {
     kb_skip(kb, "not on a weekday");
-    kb_fail(kb, "without the memory, because the case was skipped");
+    kb_fail(kb, "KB_ALLOC returned NULL because the case was skipped");
 }
 FAULT(no_loop) { kb_bytes(kb, 1); }
 FAULT(breaks_out) {

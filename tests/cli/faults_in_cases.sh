@@ -131,14 +131,14 @@ for op in wrong no_loop breaks_out two_blocks unknown_axis; do
     check_rc "$op in one process" 1
 done
 run "$tmp/faults" $options --op exit_three --no-isolate
-if [ $rc -ne 0 ]; then pass; else fail "exit(3) in one process: exit code 0"; fi
+if [ $rc -ne 0 ]; then pass; else fail "with --no-isolate, the exit code is 0 although a case called exit(3)"; fi
 
 # if a process takes longer to start than the time limit of a case, no case fails
 run env FAULTS_START=2 "$tmp/faults" $options --op aborts,last --json "$tmp/slow.json"
 check_rc "a start that takes long" 1
 "$tmp/flat" "$tmp/slow.json" > "$tmp/flat.txt"
 check_same "a slow start: the next cases" "$(field aborts good status) $(field last good status)" '"ok" "ok"'
-case $(field aborts bad flags) in *'"CRASHED"'*) pass ;; *) fail "a process that starts slowly: $(field aborts bad flags)" ;; esac
+case $(field aborts bad flags) in *'"CRASHED"'*) pass ;; *) fail "a case in a process that starts slowly has the flags $(field aborts bad flags), not CRASHED" ;; esac
 
 # --- killed from outside: the worker, then the supervisor
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
@@ -151,7 +151,7 @@ if [ -n "$worker" ]; then
     wait $pid
     check_same "the worker killed from outside: exit code" $? 1
     "$tmp/flat" "$tmp/kill.json" > "$tmp/flat.txt"
-    case $(field hangs bad message) in '"signal 9 (killed'*) pass ;; *) fail "the worker killed from outside: $(field hangs bad message)" ;; esac
+    case $(field hangs bad message) in '"signal 9 (killed'*) pass ;; *) fail "after the worker was killed from outside, the message of the case is $(field hangs bad message)" ;; esac
     check_same "the worker killed from outside: the case after it" "$(field last good status)" '"ok"'
 else
     kill -9 $pid

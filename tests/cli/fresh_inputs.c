@@ -24,7 +24,7 @@ typedef struct memory { // of a kernel
     float output[N];
     int launches, known; // known: number of bytes of the input that the function remembers
 } memory;
-// Returns a remembered result if the address of the input is known, after a number of launches.
+// After a number of launches, returns the remembered result if the address of the input is known.
 static void by_address(memory* m, float* y, const float* x, int from) {
     doubled(y, x); // does the work nevertheless, so that the times do not reveal the shortcut
     if (m->input == x && ++m->launches >= from) memcpy(y, m->output, (size_t)m->known);

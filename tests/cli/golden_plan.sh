@@ -20,7 +20,7 @@ says() {
     run ./prog "$@"
     { echo "\$ prog $*" && echo "[$rc]" && cat "$out" "$err" && echo; } >> said
 }
-# each LINE: calls says for each command line, one per line of stdin
+# each: reads command lines from stdin and passes each line to the function `says`
 idle=
 each() {
     while read -r line; do

@@ -69,9 +69,9 @@ check_rc "a profile" 1 # one of the rivals is wrong
 same runs/profile.txt "$tmp/profile.txt"
 same runs/trace.txt "$tmp/trace.txt"
 
-# numbers of calls to the device and its libraries
+# how often a run calls the functions of CUDA and of its libraries
 : > "$tmp/none"
-# asks NAME COMMAND...: compares the numbers of calls of one process
+# asks NAME COMMAND...: compares how often a process calls each function of CUDA and CUPTI with the golden file
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do

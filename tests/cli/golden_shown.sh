@@ -54,9 +54,9 @@ run ./kbench --load after.json --csv a.csv --gbench a.gbench --op scale,requests
 check_rc "files of some" 0
 for format in csv gbench; do same "shown/$format.txt" "a.$format"; done
 
-# --- a page without its script, style and records, and the figures that are not on it. A newly
-# failed case gives exit code 1, regardless of --fail-on
-# drawn NAME CODE FILE OPTIONS...: prints one element of the figure per line
+# --- a page without its script, style and records, and the figures that are not on the page
+# drawn NAME CODE FILE OPTIONS...: runs kbench with OPTIONS, which must end with CODE, and compares the elements of the
+# page or figure FILE with a golden file, one element per line. A newly failed case gives exit code 1 with any --fail-on
 drawn() {
     name=$1 code=$2 file=$3 && shift 3
     run ./kbench --load after.json "$@"
@@ -72,8 +72,8 @@ for kind in time gbps gflops efficiency fits; do drawn $kind.svg.txt 0 $kind.svg
 drawn changes.svg.txt 1 changes.svg --baseline before.json --fail-on never --svg changes.svg --plot changes
 drawn where.svg.txt 0 warp.svg --where impl=warp --svg warp.svg --plot roofline
 
-# --- records of every kind, from the test backend and from the virtual GPU: failures and their reasons; notes,
-# counters, energy, several processes. Two runs give the same records, and every output is made from them
+# --- records of every kind, from the test backend and from the virtual GPU: with failures, reasons, notes, counters,
+# energy and several processes. Two runs must give the same records, from which kbench then makes every kind of output
 shows kinds.txt 0 --load kinds.json -v
 COLUMNS=40 shows kinds_narrow.txt 0 --load kinds.json
 COLUMNS=160 shows kinds_wide.txt 0 --load kinds.json -v --sort implementation,-time
@@ -94,9 +94,9 @@ for format in md go gbench; do same "shown/kinds.$format.txt" "a.$format"; done
 same shown/kinds.report.md report/report.md
 same shown/kinds.csv.txt report/comparison.csv
 check "the report's table is that of --md" cmp report/comparison.md a.md
-# prints a page without its figures, which are compared separately
+# prints a page without its figures, because figures have their own golden files
 without_figures() { case $1 in *.html) sed '/<svg/,/<\/svg>/d' ;; *) cat ;; esac; }
-# made FILE OPTIONS...: like drawn, for these records
+# made FILE OPTIONS...: compares the page or figure FILE, made from kinds.json, with a golden file, one element per line
 made() {
     file=$1 && shift
     run ./kbench --load kinds.json "$@"

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// hooks.h - internals of kbench that programs of these tests call (kit.lib links them). Include it after kbench.h.
+// hooks.h - internals of kbench that test programs in tests/cli call (kit.lib links the definitions). Include it
+// after kbench.h.
 #ifndef KBENCH_TEST_HOOKS_H
 #define KBENCH_TEST_HOOKS_H
 
-// The times of --device script, which a test chooses: time of a sample in ns; for sample -1, of a launch outside
-// the samples. The function may set flags of the case.
+// Sets the function that returns the times of --device script, in ns. The function gets the index of a sample, or
+// -1 for a launch outside the samples. The function may set flags of the case.
 void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags));
-// Index of the buffer placement that is measured; with --procs each process has another one.
+// Returns the index of the buffer placement that is measured; with --procs, each process has another placement.
 int hook_placement(void);
-// Numbers that depend only on their arguments, on every machine: 64 bits, and one with the standard normal
+// Return pseudorandom numbers that are the same on every machine: 64 bits, or a number with the standard normal
 // distribution.
 uint64_t hook_hash(uint64_t start, const char* name);
 double hook_normal(const char* name, int index);
-// Size in bytes of the largest cache that belongs to one core.
+// Returns the size in bytes of the largest cache that belongs to one core.
 size_t hook_core_cache(void);
 
 #ifdef KBENCH_IMPLEMENTATION

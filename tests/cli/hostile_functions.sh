@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests benchmark functions that harm more than their own case, and main functions that hide from kbench that they
-# run in a worker. Every lost case must be named, and no other case may be lost.
+# run in a worker. kbench must name every case that a harmful function prevents from being measured, and measure
+# all other cases.
 . tests/lib.sh
 . tests/cli/kit.lib
 

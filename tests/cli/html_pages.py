@@ -5,7 +5,8 @@ after reading the page back.
 
     html_pages.py TOOL FOLDER RECORDS...    a line for each kind of records: "ok KIND", or what is wrong
 
-Each kind of records is drawn in three kinds of figures, in turn; in make test-all (TEST_ALL) in all of them.
+For each kind of records, three of the eleven kinds of figures are drawn, by turns; make test-all (TEST_ALL) draws
+all kinds of figures.
 """
 import copy
 import html.parser
@@ -27,7 +28,7 @@ random.seed(1)
 
 
 def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
-    """A record as a GPU run writes it."""
+    """Returns a record of one case, like a record that a GPU run writes."""
     r = dict(name='%s/impl=%s/%s' % (op, impl, '/'.join('%s=%s' % p for p in params.items())), operation=op,
              implementation=impl, dtype='f32', params=params, planned=9, status='ok', flags=[], verified=True,
              time_ms=ms, time_ms_mean=ms, time_ms_std=ms / 99, time_ms_min=ms * .9, time_ms_max=ms * 1.2,
@@ -53,7 +54,8 @@ def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
 
 
 def sweep(rows, cols, impls, **more):
-    """Implementations over two axes, the first one is the baseline."""
+    """Returns records of implementations that are swept over two axes; the first implementation is the
+    baseline."""
     out = []
     for n in rows:
         for m in cols:
@@ -105,7 +107,8 @@ for file in files:
 
 
 class Page(html.parser.HTMLParser):
-    """Tags are closed in their order, ids are unique, no script but the page's own, no external resources."""
+    """Checks a page: tags are closed in their order, ids are unique, and the page has no script but its own and no
+    external resources."""
     def __init__(self, text):
         super().__init__()
         self.open, self.ids, self.scripts = [], [], 0
@@ -162,7 +165,7 @@ def look(name, records):
     for svg in re.findall(r'<svg.*?</svg>', shown, re.S):
         xml.dom.minidom.parseString(svg)
     held = json.loads(data.split('>', 1)[1].split('</script>', 1)[0])
-    assert len(held['records']) == len(records), 'records on the page'
+    assert len(held['records']) == len(records), 'the page holds another number of records than the file'
     assert run(file) == run(page), 'the page gives another table than the file'
     for kind in KINDS if EVERYTHING else KINDS[looked % 4::4]:
         svg = run(file, '--svg', '-', '--plot', kind, '--baseline', file)
@@ -172,7 +175,7 @@ def look(name, records):
 
 
 def large():
-    """200 cases like those of a GPU sweep: below 1 MiB, in less than a second."""
+    """A page with 200 cases of a GPU sweep has less than 1 MiB, and is written in less than a second."""
     records = sweep([2 ** k for k in range(8, 18)], (256, 512, 1024, 2048, 4096), ('naive', 'warp', 'block', 'vec'), samples=392)
     for r in records:
         r['samples_ms'] = [r['time_ms'] * random.gauss(1, .01) for _ in range(392)]
@@ -190,13 +193,14 @@ def many():
 
 
 def missing():
-    """A roofline without cases says why."""
+    """A roofline figure that shows no case must give the reason."""
     text = look('no bytes', SETS['no bytes'])
     assert 'no case declares both kb_bytes and kb_flops' in text
 
 
 def numbers_drawn():
-    """Twice the size takes four times as long: the exponent is 2, if the noise is below one percent."""
+    """For times that grow with the square of the size, the page shows an exponent of 2.00 with an error of at most
+    0.01."""
     records = [case('o', 'i', {'n': n}, 3e-6 * n * n * random.gauss(1, .002), 8. * n) for n in (64, 256, 1024, 4096)]
     text = look('a power', records)
     power = re.search(r'3\.\d+ ns.*?n</span><sup>(2\.00|1\.99\d?|2\.01)</sup>', text)
@@ -204,10 +208,11 @@ def numbers_drawn():
 
 
 def levels():
-    """L2 and DRAM traffic from counters: a ring and a dot on a line; neither if there are no counters."""
+    """In the roofline figure, a line connects a ring (L2 traffic) and a dot (DRAM traffic) of each case with
+    counters; cases without counters have neither."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
     assert 'ring: by L2' not in look('without levels', records), 'nothing was counted'
-    for r, l2 in zip(records, (2, .5)):  # x of L2, and 16 operations a byte of DRAM; the second declares no bytes
+    for r, l2 in zip(records, (2, .5)):  # 2 or 0.5 operations per byte of L2, 16 per byte of DRAM
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
     records[1].update(bytes=None, throughput_gbps=None, gflops=None)
@@ -217,16 +222,16 @@ def levels():
     svg = run('%s/set.json' % folder, '--svg', '-', '--plot', 'roofline')
     pairs = re.findall(r"<path class='thin k\d' d='M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)'/><path class='mk k\d hollow' d='M([\d.]+) "
                        r"[^>]*/><path class='pt k\d' d='M([\d.]+) ", svg)
-    assert len(pairs) == 3, 'a pair for each case, one in the legend: %s' % pairs
+    assert len(pairs) == 3, 'expected a ring and a dot for each of two cases and in the legend: %s' % pairs
     for x0, y0, x1, y1, ring, dot in pairs[:2]:
         assert y0 == y1 and float(x0) < float(x1) and abs(float(ring) + 2 - float(x0)) < .1 and dot == x1, pairs
-    assert pairs[0][2] == pairs[1][2], 'the same DRAM, the same place: %s' % pairs
+    assert pairs[0][2] == pairs[1][2], 'two cases with equal DRAM intensity have dots at different places: %s' % pairs
     assert svg.count('hollow') == 5, svg.count('hollow')
     assert 'ring: by L2 bytes, dot: by DRAM bytes, from counters' in svg
 
 
 def machines():
-    """Below the title there is a line for each machine, at most four."""
+    """Below the title, the page has a line for each machine, but at most four lines."""
     for n in (1, 3, 4, 6):
         text = look('machines', [dict(case('o', 'i', {'n': i}, 1), gpu='NVIDIA H%d' % i) for i in range(n)])
         head = re.findall(r"<p class='dim'>(NVIDIA H\d), driver", text.split('</header>')[0])
@@ -236,12 +241,11 @@ def machines():
 
 
 def cache():
-    """The point where the memory of a case exceeds the L2 size is marked once in each picture, between the sizes
-    around it."""
+    """In each plot over sizes, one mark shows where the memory of the cases begins to exceed the L2 size."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, memory_bytes=n * 1024) for n in (1024, 16384, 262144, 4194304)]
     text = look('a cache', records)
     marks = re.findall(r"<path class='hint' d='M([\d.]+) .*?</path>|<path class='hint' d='M([\d.]+) [^>]*/><text[^>]*>L2, 50.0 MiB<", text)
-    assert len(marks) == 3, 'marks: %s' % marks  # time, GB/s, % of the roof
+    assert len(marks) == 3, 'marks: %s' % marks  # three plots: time, GB/s, % of the roof
 
 
 failed = False
@@ -250,7 +254,7 @@ for name, test in [(n, lambda n=n: look(n, SETS[n])) for n in SETS] + [('200 cas
     try:
         test()
         print('ok', name)
-    except Exception as e:  # each kind is a separate test
+    except Exception as e:  # after a failed test, the other tests still run
         print('%s: %s' % (name, ' '.join(str(e).split())[:400]))
         failed = True
 sys.exit(failed)

@@ -44,7 +44,7 @@ for text in "FAIL</span>" "1 of 20 cases failed" "VERIFY_FAIL</b>" "fix the kern
 done
 check_same "nothing is fetched" "$(sed '/kbench-data/,$d' "$tmp/a.html" | grep -oE '(src|href)=.?https?:[^ ]*|@import|url\(' | head -n 1)" ""
 script=$(awk '/^<script>/ { on = 1 } on { n += length($0) + 1 } /^<\/script>/ { on = 0 } END { print n }' "$tmp/a.html")
-if [ "$script" -gt 1000 ] && [ "$script" -le 8192 ]; then pass; else fail "the script has $script bytes; at most 8192"; fi
+if [ "$script" -gt 1000 ] && [ "$script" -le 8192 ]; then pass; else fail "the script of the page has $script bytes; the limit is 8192"; fi
 
 # --- the page read back
 run "$tmp/kbench" --load "$tmp/a.html"
@@ -55,7 +55,7 @@ check "one table by the page and by --json" cmp "$out" "$tmp/json.table"
 "$tmp/kbench" --load "$tmp/a.json" --csv - > "$tmp/json.csv" 2> /dev/null
 check "all numbers are the same" cmp "$tmp/html.csv" "$tmp/json.csv"
 "$tmp/kbench" --load "$tmp/a.html" --html "$tmp/again.html" > /dev/null 2>&1
-# the page has seven digits of each sample, so that positions may differ by a tenth of a pixel
+# a page stores samples with seven digits, so that points in a page made from a page may move by a tenth of a pixel
 for page in a again; do tr -d 0-9. < "$tmp/$page.html" > "$tmp/$page.words"; done
 check "a page of a page" cmp "$tmp/a.words" "$tmp/again.words"
 run "$tmp/kbench" --load "$tmp/a.html" "$tmp/a.json" --json "$tmp/both.json"
@@ -81,7 +81,7 @@ for text in "<h2 id='changes'>" "Against <b>$tmp/old.json</b>: " "<th>before</th
     if grep -qF "$text" "$tmp/d.html"; then pass; else fail "with --baseline: no $text"; fi
 done
 run "$tmp/prog" $quick --filter alone --baseline "$tmp/old.json" --html "$tmp/d.html" --fail-on never
-if grep -qF "<h2 id='changes'>" "$tmp/d.html"; then pass; else fail "--baseline: the page has no changes"; fi
+if grep -qF "<h2 id='changes'>" "$tmp/d.html"; then pass; else fail "--baseline: the page has no section of changes"; fi
 
 # --- single figures
 run "$tmp/prog" --help all

@@ -58,7 +58,7 @@ check_rc "two entries of one name" 2
 check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice, at kb_add:1 and at kb_add:5'
 run "$tmp/added" $quick --device cpu --op ladder
 check_not_err "no two entries of one name" 'twice'
-# the same shape with the axes in another order: these are implementations of one comparison
+# cases with equal axis values are compared, even if their axes have another order
 ADDED=order run "$tmp/added" $quick --op order --json "$tmp/order.json"
 check_rc "axes in another order" 0
 "$tmp/flat" "$tmp/order.json" > "$tmp/flat.txt"
@@ -98,7 +98,7 @@ check_rc "bodies that return" 0
 "$tmp/flat" "$tmp/turns.json" > "$tmp/flat.txt"
 check_same "bodies that return: verified" "$(values verified)" "true true "
 check_same "bodies that return: compared" "$(values baseline)" '"now" "now" '
-if [ "$(values verdict)" = "null null " ]; then fail "functions that return have no verdict"; else pass; fi
+if [ "$(values verdict)" = "null null " ]; then fail "implementations that return before their loop has ended have no verdict"; else pass; fi
 check_same "bodies that return: set up" "$(values message | grep -c 'again and again')" 0
 
 # --- values of -a below 1 or below 0 only if the axis has such a value

@@ -16,7 +16,7 @@ KBENCH_IMPL(counted, naive, KB_AXIS("n", 1, 2)) {
     block(kb);
     kb_count(kb, "hits", 1234567.0 * (double)kb_int(kb, "n"), "");
     kb_count(kb, "hit_ratio", 0.123456789, "%");
-    kb_count(kb, "real_time", 2, "ms"); // names that are keys in other output formats
+    kb_count(kb, "real_time", 2, "ms"); // counters whose names are keys of other output formats
 }
 KBENCH_IMPL(counted, other, KB_AXIS("n", 1, 2)) {
     block(kb);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Wrong uses of kbench's functions. kb_misuse.sh lists the flag that each must get. Also uses long names and
-// notes, and text with control characters.
+// Wrong uses of kbench's functions. kb_misuse.sh lists the flag that each wrong use must get. The program also has
+// long names and notes, and text with control characters.
 #include <math.h>
 #include "kbench.h"
 #include <string.h>
@@ -167,7 +167,7 @@ MISUSE(alloc_in_sample) {
         KB_TIME(kb) { WORK }
     }
 }
-MISUSE(alloc_behind_sample) { // the expected values of a check
+MISUSE(alloc_behind_sample) { // valid: allocates the expected values of kb_check after the samples
     KB_SAMPLE(kb) { BLOCK }
     float* want = KB_ALLOC_HOST(kb, float, 64);
     if (!want) return;

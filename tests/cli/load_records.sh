@@ -48,7 +48,7 @@ check_same "records of both runs" "$(grep -c . "$tmp/m.json")" "$((all + softmax
 run "$tmp/empty" --load="$tmp/a.json" --load "$tmp/s.json" --json "$tmp/n.json"
 check "--load twice" cmp "$tmp/m.json" "$tmp/n.json"
 
-# options select cases as in a run
+# with --load, options such as --op select records as they select cases in a run
 for choice in "--op layernorm" "--op LayerNorm --impl fused" "--dtype bf16" "--filter impl=naive --exclude softmax"; do
     run "$tmp/empty" --load "$tmp/a.json" $choice --json "$tmp/chosen.json"
     check_rc "$choice" 0
@@ -61,7 +61,7 @@ run "$tmp/empty" --load "$tmp/a.json" --op nosuch
 check_rc "no record chosen" 2
 check_err "no record chosen" 'none of the [0-9]+ records is selected'
 
-# options without effect are rejected
+# with --load, options that need a run are rejected
 for option in --fast "--iters 3" "--size small" "-a n=1" --list --no-isolate --shuffle "--device cpu"; do
     run "$tmp/prog" --load "$tmp/a.json" $option
     check_rc "--load with $option" 2

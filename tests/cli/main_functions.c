@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
         if (!getenv("AGAIN")) setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");
     }
-    if (strcmp(how, "cleared") == 0) { // removes the worker's mark as well
+    if (strcmp(how, "cleared") == 0) { // removes all variables of the environment, the worker's mark included
         if (!getenv("AGAIN"))
             clearenv(), setenv("MAINS", how, 1), setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");

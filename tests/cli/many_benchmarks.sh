@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests that registering, planning and listing many benchmarks takes time proportional to their number. Also tests
-# the contents of the lists.
+# the output of --list and --list-ops.
 . tests/lib.sh
 . tests/cli/kit.lib
 

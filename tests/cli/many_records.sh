@@ -19,7 +19,7 @@ counts() {
     n=$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$err")
     n=$((${n:-999999999} / 500000))
     echo "  $what: $n thousand instructions a record"
-    if [ $n -le "$limit" ]; then pass; else fail "$what takes $n thousand instructions a record, bound $limit"; fi
+    if [ $n -le "$limit" ]; then pass; else fail "$what takes $n thousand instructions per record; the limit is $limit thousand"; fi
 }
 if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
     counts "comparing two" 400 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never

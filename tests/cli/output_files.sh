@@ -146,7 +146,7 @@ for option in $plain history; do
     check_rc "--$option through a link" 0
     check_same "--$option through a link: its mode" "$(ls -l "$tmp/disk/old" | cut -c 1-10)" "-rw-------"
     check_same "--$option through a link: nothing else" "$(ls "$tmp/disk" | tr '\n' ' ')" "link old "
-    if [ -L "$tmp/disk/link" ]; then pass; else fail "--$option: the link is replaced"; fi
+    if [ -L "$tmp/disk/link" ]; then pass; else fail "--$option: the symbolic link was replaced by a file"; fi
 done
 
 # --- names of 255 bytes

@@ -70,6 +70,6 @@ KBENCH_IMPL(again, crashes) {
     if (++calls == 2) abort();
 }
 int main(int argc, char** argv) {
-    if (getenv("AROUND_DEAF")) signal(SIGCHLD, SIG_IGN); // as a parent process may have set it
+    if (getenv("AROUND_DEAF")) signal(SIGCHLD, SIG_IGN); // a parent process may have ignored SIGCHLD
     return kb_main(argc, argv);
 }

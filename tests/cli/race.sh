@@ -47,8 +47,8 @@ check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- records of two GPUs with the same case names: each GPU has its own changes
-# gpus FILE MS0 MS1: makes a program with these times on the two GPUs; the times of rounds differ by 0.1 %. The
-# program logs when it ran.
+# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; its times differ by 0.1
+# % from round to round. The program adds its name to a log of all runs.
 gpus() {
     cat > "$1" << end
 #!/bin/sh

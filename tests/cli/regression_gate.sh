@@ -13,14 +13,14 @@ work=$(cd "$tmp" && pwd)
 prog="$work/prog --device script --no-progress --iters 20"
 repeats=20
 if [ "${1-}" = --full ]; then repeats=100; fi
-# at ENVIRONMENT... -- OPTIONS...: runs the program in the scratch folder
+# at ENVIRONMENT... then -- and OPTIONS...: runs the program in the scratch folder with these variables and options
 at() {
     set_to=
     while [ "$1" != -- ]; do set_to="$set_to $1"; shift; done
     shift
     run sh -c 'cd "$1" && shift && exec "$@"' sh "$work" env $set_to $prog "$@"
 }
-# files OPTIONS...: compares files without a run
+# files OPTIONS...: runs the program with OPTIONS that compare record files and run no benchmark
 files() { run sh -c 'cd "$1" && shift && exec "$@"' sh "$work" ./prog --no-progress "$@"; }
 
 # --- a baseline by name
@@ -128,7 +128,8 @@ check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slow
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
     "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "Before change "
-# another cache state or timer also disables the gate; schema 2 stored both in the key mode
+# records with another cache state or timer also disable the gate; records of schema 2 have one key `mode` for
+# cache state and timer
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
 sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
 sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"
@@ -222,6 +223,6 @@ while [ $i -lt $repeats ]; do
     i=$((i + 1))
 done
 printf '%d of %d repeats called a regression; 15 %% in one case of ten found in %d\n' $alarms $repeats $found
-if [ $alarms -le $((repeats / 20)) ]; then pass; else fail "$alarms of $repeats repeats called a regression"; fi
+if [ $alarms -le $((repeats / 20)) ]; then pass; else fail "$alarms of $repeats runs of an unchanged program reported a regression"; fi
 check_same "15 % slower found" $found $repeats
 finish

@@ -52,11 +52,11 @@ run "$prog" --load "$tmp/r.json" --sort time --csv "$tmp/w.csv" --md "$tmp/w.md"
 check "half of it is done: the table" cmp "$out" "$tmp/table"
 for format in csv md gbench go; do check "half of it is done: --$format" cmp "$tmp/r.$format" "$tmp/w.$format"; done
 check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' ')" $((all + 1))
-# comparisons use the old and the new records, too
+# after --resume, a comparison uses the records of the first run and of the resumed run
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
-# an incomplete line, and a group with a missing case
+# a file with an incomplete line, in which a group lacks a case
 head -n 8 "$tmp/whole" > "$lines"
 sed -n 9p "$tmp/whole" | head -c 700 >> "$lines"
 run "$prog" $some --list --resume --jsonl "$lines"
@@ -119,7 +119,7 @@ for file in beside r; do
     check_same "beside a run that writes: none of $file is lost" "$(grep -cvxF -f "$lines" "$tmp/wanted")" 0
 done
 
-# a read error is not the end of the file
+# a read error must not be taken for the end of the file
 if have strace && strace -o "$tmp/trace" true 2> /dev/null; then
     cp "$tmp/plain" "$lines"
     opened=$(strace -e trace=openat,read "$prog" $some --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | grep -an 'l.jsonl"' | head -n 1 | cut -d: -f 1)
@@ -153,7 +153,7 @@ while [ $k -lt $kills ]; do
     wait $pid 2> /dev/null
     grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
     if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line cannot be read"; fi
-    # a sweep with all records starts from the beginning
+    # after a run that wrote all records, the file is deleted, so that the next run measures all cases again
     if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
     k=$((k + 1))
 done

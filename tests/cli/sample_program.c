@@ -43,7 +43,7 @@ KBENCH_IMPL(softmax, online, KB_AXIS_STR("dir", "fwd"), KB_DTYPE("f32", "f16"), 
     touch(kb, kb_int(kb, "rows") * kb_int(kb, "cols"));
 }
 
-// a shape that two sizes list is one case
+// two KB_SIZEs contain the shape n=16, which must give only one case
 KBENCH_IMPL(overlap, only, KB_SIZE("small", "n=16"), KB_SIZE("batch", "n=16:64:*2")) { touch(kb, kb_int(kb, "n")); }
 KBENCH(silu) { touch(kb, 64); }
 KBENCH(gelu_erf) { touch(kb, 64); }

@@ -11,8 +11,8 @@
 
 static int seed = 42; // processes of another run have other seeds
 
-// All samples of a process are the same. Short cases vary more between processes. In one of ten cases, the
-// variation is three times as large.
+// Returns the same time for all samples of a process. The standard deviation between processes is larger for short
+// cases, and three times as large for every tenth size.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     int n = strstr(name, "/n=") ? atoi(strstr(name, "/n=") + 3) : 1;
     double time = 2000 * pow(1.2, n), sd = 0.006 * pow(time / 2000, -0.15) * (n % 10 == 7 ? 3 : 1);
@@ -33,8 +33,8 @@ KBENCH_IMPL(rivals, base, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, faster, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, slower, KB_SIZE("all", "n=1:12")) { body(kb); }
 
-// in one of several processes, this case waits until it is interrupted; the cases `before` and `behind` are
-// measured
+// the case `waits` waits in one of several processes until it is interrupted; the cases `before` and `behind` end
+// normally
 KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");

@@ -69,8 +69,8 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # applies the coverage limit of tests/gpu/procs.sh to planted times: --procs 5 reaches it, and one process does
-    # not
+    # applies the coverage limit of tests/gpu/procs.sh to planted times: --procs 5 reaches the limit, and one
+    # process does not
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"
@@ -119,7 +119,7 @@ interrupt 1
 check_same "interrupted in process 1: no records" "$(wc -l < "$tmp/flat.txt" | tr -d ' ')" 0
 
 # --- buffer addresses: different in every process, by its number and the seed; no write outside the buffers
-# lie FILE OPTION...: writes the last address line of each process to FILE
+# lie FILE OPTION...: runs the program and writes to FILE the addresses that each process printed last
 lie() {
     file=$1 && shift
     run "$procs" --fast --iters 3 --no-progress "$@"

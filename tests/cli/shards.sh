@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --shard K/N and its environment variables. Every case is in exactly one shard, with all its
-# implementations. Shards have about the same work, and merged shards give the complete plan.
+# Tests --shard K/N and its environment variables. Every case is in exactly one shard, together with the cases that
+# it is compared with. Shards have about the same work, and merged shards give the complete plan.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -71,7 +71,7 @@ name='s/^{"name": "\([^"]*\)".*/\1/p'
 run "$prog" --load "$tmp/3.jsonl" "$tmp/plain.jsonl" "$tmp/1.jsonl" "$tmp/2.jsonl" --json "$tmp/merged.json"
 check_same "merged: what has no shard stays" "$(sed -n "$name" "$tmp/merged.json")" \
     "$(head -n "$n" "$tmp/list"; sed -n "$name" "$tmp/plain.jsonl"; tail -n "+$((n + 1))" "$tmp/list")"
-# two sweeps are not mixed: the second follows the first
+# the records of two sweeps are not mixed: those of the second sweep follow those of the first
 for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
 done

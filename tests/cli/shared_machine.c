@@ -12,8 +12,8 @@ static void work(void) {
     for (int i = 0; i < 50000; i++) __asm__ __volatile__("");
 }
 
-// Starts a process that only computes, on the same processors. It ends at most a few seconds after the calling
-// process.
+// Starts a process that only computes, on the same processors. The new process ends at most a few seconds after
+// the calling process.
 static pid_t neighbour(void) {
     pid_t child = fork();
     if (child) return child;
@@ -73,8 +73,8 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// records the offsets of three blocks, which are the same in the shared buffers and in the first call with
-// separate memory
+// Notes the offsets of three blocks in the record. The offsets in the shared buffers must be those of the first
+// call, in which the blocks have separate memory.
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

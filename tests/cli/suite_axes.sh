@@ -18,7 +18,7 @@ if everything; then
     done
 fi
 
-# values AXIS WORDS: checks that the axis has these values in the listed cases
+# values AXIS OPTIONS...: prints the values that the axis has in the cases selected by OPTIONS
 values() {
     name=$1 && shift
     "$suite" --list "$@" | sed -n "s,.*/$name=\([^/]*\).*,\1,p" | sort -u | tr '\n' ' '

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests that the table depends only on the records: another program prints the same bytes from the file.
+# Tests that the table depends only on the records: another program must print the same bytes from the file of
+# records.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
@@ -11,8 +12,8 @@ reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"
 
-# same WHAT WIDTH RUN SHOW: runs the program with the options RUN; the program "shows" with the options SHOW must
-# print the same table
+# same WHAT WIDTH RUN SHOW: runs the program "table" with the options RUN; from its records, the program "shows"
+# with the options SHOW must print the same table
 same() {
     what=$1 width=$2
     COLUMNS=$width run "$tmp/table" $3 --json "$tmp/table.json"

@@ -10,7 +10,7 @@ static void body(kb_state* kb, int turns) {
         kb_keep(x[7]);
     }
     kb_bytes(kb, 4096.0 * turns);
-    kb_flops(kb, 1000.0 * turns); // an invented rate, so that a bar is drawn
+    kb_flops(kb, 1000.0 * turns); // an invented number of operations, so that the table draws bars of GFLOP/s
     kb_check_that(kb, true, 0, 0, "fine");
 }
 

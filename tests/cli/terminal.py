@@ -3,9 +3,9 @@
 
     python3 tests/cli/terminal.py COLUMNS VARIABLE=VALUE... -- PROGRAM...
 
-The exit code is 2, with the reason on stderr, if the program sent other controls than colours and updates of its line.
-A line that is wider than the window, or a progress line that is left at the end, also gives 2. The texts of the
-progress line go to stderr, one per line."""
+The exit code is 2, with the reason on stderr, if the program sends control sequences that neither set a colour nor
+update the current line, if a line is wider than the window, or if a progress line is left at the end. The texts of
+the progress line go to stderr, one per line."""
 import fcntl, os, pty, re, struct, sys, termios, unicodedata
 
 
@@ -46,7 +46,7 @@ def main(arguments):
         for state in line.split("\r"):
             plain = state.replace("\x1b[K", "")
             if wide(plain) > columns:
-                refuse("no room for %d columns: %s" % (wide(plain), plain))
+                refuse("a line of %d columns is wider than the window: %s" % (wide(plain), plain))
             if re.match(r"\[(\d+/\d+|round \d+)\]", plain):
                 print(plain, file=sys.stderr)
             shown = plain if plain or "\x1b[K" in state else shown

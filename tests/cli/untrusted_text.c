@@ -80,7 +80,7 @@ static int written(const char* plant, const char* path, bool before) {
         r->samples_ms.of = samples, r->samples_ms.n = KBI_COUNT(samples);
         if (i >= 14) r->status = i == 14 ? KB_FAILED : KB_SKIPPED, r->time_ms = NAN;
         if (i == 14) r->flags = (uint64_t)1 << KB_FLAG_CRASHED;
-        if (i == 12) r->gpu = NULL; // the record then shows the name of the processor instead
+        if (i == 12) r->gpu = NULL; // without a GPU name, outputs show the name of the processor
     }
     return kb_write_json(records, ROWS, path) ? 0 : 2;
 }
@@ -176,7 +176,7 @@ static int line_checked(const char* kind, const char* line, size_t n, size_t at)
         size_t slashes = 0;
         while (slashes < i && line[i - 1 - slashes] == '\\') slashes++;
         if (md && slashes % 2 == 0 && strchr("<`[&$", line[i])) return found("Markdown", kind, at + i);
-        if (!page || *line == '{') continue; // JSON, where a quote is escaped
+        if (!page || *line == '{') continue; // skips JSON lines, in which quotes are escaped
         if (n - i > 4 && !strncmp(line + i, "<img", 4)) return found("an image", kind, at + i);
         if (n - i > 13 && !strncmp(line + i, "<script>alert", 13)) return found("a script", kind, at + i);
         if (n - i > 8 && !strncmp(line + i, "' onload", 8)) return found("an attribute", kind, at + i);

@@ -32,7 +32,7 @@ for name in hoisted one_instruction; do # as short as the loop: nobody can tell 
 done
 check_out "what FLOOR says stands below the row" "^ +no longer than an empty loop"
 right hidden
-case $(of hidden flags) in *FLOOR*) fail "hidden: flags $(of hidden flags)" ;; *) pass ;; esac
+case $(of hidden flags) in *FLOOR*) fail "case hidden has the unexpected flag FLOOR: $(of hidden flags)" ;; *) pass ;; esac
 check "hidden: three divisions" awk -v ms="$(of hidden time_ms)" 'BEGIN { exit !(ms * 1e6 > 2) }'
 for name in halves halves_for_good runs_out every_second every_second_long every_fourth_not; do wrong $name WORK_CHANGED; done
 for name in sorts starts_slowly varies; do right $name; done
@@ -53,7 +53,8 @@ right stopped
 check_same "stopped: samples" "$(of stopped samples)" 200
 check "stopped: what was taken again" test "$(of stopped samples_retaken)" -ge 1
 check "stopped: no sample holds the stop" awk -v max="$(of stopped time_ms_max)" 'BEGIN { exit !(max < 200) }'
-# --launches sets the exact number of launches with any timer; times below the overhead of the clock get a flag
+# --launches sets the exact number of launches per sample with any timer; times below the overhead of the clock get
+# a flag
 for n in 1 3 100; do
     run "$tmp/work" --op honest,in_place_reset,sorts --launches $n --iters 40 --json "$tmp/launches.json"
     check_rc "--launches $n" 0
@@ -63,14 +64,14 @@ for n in 1 3 100; do
     done
     sorts=$(of sorts time_ms_min) && eval "sorts_$n=$sorts"
 done
-# this limit is also safe on a shared machine, because a sum instead of a mean would be 100 times as long
+# a factor of 10 is a safe limit on a shared machine, because the sum of 100 launches would be 100 times as long
 check "the mean of 100 is one launch's time" awk -v one="$sorts_1" -v many="$sorts_100" 'BEGIN { exit !(many > one / 10 && many < 10 * one) }'
 run "$tmp/work" --op brief --iters 100 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
-case $(of brief flags) in *FLOOR*) fail "brief: flags $(of brief flags)" ;; *) pass ;; esac
+case $(of brief flags) in *FLOOR*) fail "case brief has the unexpected flag FLOOR: $(of brief flags)" ;; *) pass ;; esac
 run "$tmp/work" --op brief --iters 100 --launches 1 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
-case $(of brief status)$(of brief flags) in *failed* | *FLOOR*) pass ;; *) fail "brief, one by one: $(of brief time_ms), flags $(of brief flags)" ;; esac
+case $(of brief status)$(of brief flags) in *failed* | *FLOOR*) pass ;; *) fail "case brief with --launches 1 has the time $(of brief time_ms) and the flags $(of brief flags), not FLOOR" ;; esac
 # a single run between two clock readings: the interval includes the clock's resolution and overhead
 run "$tmp/work" --fast --op ways_1,ways_10,ways_30,ways_100,ways_300,ways_1000,ways_10000 --json "$tmp/ways.json"
 "$tmp/flat" "$tmp/ways.json" | awk -F'\t' '

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/extract.py takes kernels out of kbench_kernels.cuh: the files compile for sm_90a without the header, need no type
-# of it in a kernel's parameters or in the function that launches, and their programs list their case. "make test"
-# extracts six variants and compiles two; "make test-all" extracts and compiles the last variant of every operation
-# and direction. tests/gpu/linked.sh runs such programs on a GPU.
+# Tests tests/extract.py, which takes kernels out of kbench_kernels.cuh. The extracted files must compile for
+# sm_90a without the header. The parameters of the kernels and of the function that launches them must not have a
+# type that the header defines. The extracted programs must list their case. "make test" extracts six variants and
+# compiles two; "make test-all" extracts and compiles the last variant of every operation and direction.
+# tests/gpu/linked.sh runs such programs on a GPU.
 # takes long
 . tests/lib.sh
 
@@ -25,13 +26,14 @@ run python3 tests/extract.py matmul/tma/bf16
 check_out "code for several CUDA versions stays" 'cuTensorMapEncodeTiled'
 
 if everything; then
-    # lists the last variant of each operation and direction, in the last of its types
+    # lists the last variant of each operation and direction, in the last of its element types
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
         END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
 else
     names="softmax/online/f32 matmul/warpgroup/bf16 add/bulk/f32 cross_entropy/fwdbwd/split/f32 weighted_sum/bwd/vec/f32 attention/flashpp/bf16"
 fi
-# prints the kernels of a file, and those parameters whose type is a name of the library or a template parameter of a struct
+# prints the kernels of a file, and the kernel parameters whose type the header defines or is the template
+# parameter Io
 parameters='
 import re, sys
 found = re.findall(r"\b(\w+_k)\(([^(){};]*)\)\s*{", open(sys.argv[1]).read())

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests launchers with invalid arguments and sizes of 0: tests/gpu/kernels.cu --faults, linked with a simulated
-# CUDA runtime (runtime.cpp). Needs nvcc, but no GPU. Runs once as on a GPU with all instructions, and once
-# compiled for compute capability 7.5, where no kernel that needs newer instructions may be launched.
+# CUDA runtime (runtime.cpp). Needs nvcc, but no GPU. The runtime first simulates a GPU with all instructions, and
+# then a program compiled for compute capability 7.5, which may launch no kernel that needs newer instructions.
 # only in make test-all
 . tests/lib.sh
 
@@ -24,6 +24,6 @@ faults() {
 }
 faults "all instructions" RUNTIME_LOG="$tmp/log"
 faults "built for 7.5" RUNTIME_COMPILED=75 RUNTIME_LOG="$tmp/log75"
-# the program requested each kernel that needs a capability above 7.5, and reports it as not built
+# kernels.cu tried each kernel that needs a compute capability above 7.5, and reports that the kernel is not built
 check_out "built for 7.5: what is left out" '^SKIP: matmul_fwd/select needs'
 finish

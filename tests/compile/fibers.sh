@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Interleaved rounds suspend benchmark functions with ucontext. musl lacks ucontext, so kbench does not interleave
-# there. The table, the record and --env report this, and kbench compares several processes instead. measures time
+# rounds with musl. The table, the record and --env report that rounds are not interleaved, and kbench compares several
+# processes instead.
+# measures time
 . tests/lib.sh
 . tests/cli/kit.lib
 

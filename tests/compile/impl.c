@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The implementation and a main function. -DLATE: the user's headers come first, so that kbench.h cannot request POSIX
-// any more. -DWITHOUT_ADDONS: only kbench.h. -DOWN_MALLOC: kbench must use the three functions below for all its
-// memory.
+// any more. -DWITHOUT_ADDONS: only kbench.h. -DOWN_MALLOC: kbench must use own_malloc, own_realloc and own_free
+// for all its memory.
 #ifdef LATE
 #include <signal.h>
 #include <stdio.h>

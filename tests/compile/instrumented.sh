@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profiling slow code down: the key `build` of the record names them, for the benchmark's file
-# and for the implementation's file. Such a record gets the flag DEBUG_BUILD, and the regression gate does not
-# compare its time with the time of another build.
+# Sanitizers, coverage and profiling slow code down. The key `build` of a record names the instruments with which
+# the benchmark's file and the implementation's file were compiled. The record of an instrumented build gets the
+# flag DEBUG_BUILD, and the regression gate does not compare its time with the time of another build.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -30,8 +30,8 @@ build_of() { sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$1"; }
 check_same "a plain program: its build" "$(build_of "$tmp/plain.json" | grep -c instrumented)" 0
 check_same "a plain program: DEBUG_BUILD" "$(grep -c DEBUG_BUILD "$tmp/plain.json")" 0
 
-# looks WHAT NAMES PROGRAM...: checks that a run names these instruments, and that it is not compared with the
-# ordinary build
+# looks WHAT NAMES PROGRAM...: checks that the record of PROGRAM names the instruments NAMES, and that kbench does
+# not compare the record with that of the ordinary build
 looks() {
     what=$1 names=$2 && shift 2
     run env GCOV_PREFIX="$PWD/$tmp" GMON_OUT_PREFIX="$tmp/gmon" LLVM_PROFILE_FILE="$tmp/raw" TSAN_OPTIONS=report_bugs=0 \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests that kb_keep accepts any expression and hides it from the optimiser: builds keep.c as C and C++, with gcc
-# and clang, with optimisation. "make test-all" also builds it without optimisation.
+# and clang, with optimisation. "make test-all" also builds keep.c without optimisation.
 . tests/lib.sh
 
 warnings="-Wall -Wextra -Werror -Wconversion -Wpedantic"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kbench_kernels.cuh alone, as C or C++. -DSECOND: the second of two files that include it.
+// Includes only kbench_kernels.cuh, as C or C++. -DSECOND compiles the second of two files that include this
+// header.
 #include "kbench_kernels.cuh"
 #ifdef SECOND
 int second_file(void);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/gpu/kernels.cu launches every kernel of the library: the program is linked with a simulated CUDA runtime
-# (runtime.cpp), so that this needs nvcc, but no GPU. Also tests that launchers query attributes and occupancy
-# once, not at every launch.
+# (runtime.cpp), so the test needs nvcc, but no GPU. Also tests that launchers query attributes and occupancy once,
+# not at every launch.
 # only in make test-all
 . tests/lib.sh
 
@@ -29,7 +29,7 @@ if [ "$all" -gt 0 ]; then pass; else fail "no kernels were compiled in"; fi
 # exceptions: an instance for void is never launched, because the library only queries its compute capability;
 # tests/gpu/hopper.cu launches the configurations of select by name
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<' | sed 's/^kernel 0 //' > "$tmp/never_here"
-# exception: kernels that are only used on GPUs with less shared memory
+# exception: kernels that a run on a simulated GPU with less shared memory launches
 RUNTIME_SHARED=101376 RUNTIME_LOG=$tmp/less "$tmp/kernels" --count --op attention > /dev/null
 grep '^kernel [1-9]' "$tmp/less" | sed 's/^kernel [0-9]* //' > "$tmp/there"
 grep -vxF -f "$tmp/there" "$tmp/never_here" > "$tmp/never"

@@ -17,9 +17,9 @@ TOKEN = re.compile(
 # names of this project, and names that are reserved for the compiler and the C library: _X and __x
 OWN = r"(?:KB|KBI|KBK|KBKI|KBENCH)_\w*|KBENCH"
 RESERVED = r"_[A-Z_]\w*"
-# the element types in templates; CUDA's own headers use the names T and U in the same way
+# names of element types in templates; CUDA's own headers also use the names T and U in templates
 TEMPLATES = r"T|U"
-# names of included headers: a user's macro with such a name would break these headers first
+# names that included headers define: a user's macro with one of these names would break the included headers first
 C_LIBRARY = """NULL NAN INFINITY HUGE_VAL FILE SEEK_SET SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX
                EACCES EAGAIN EBUSY EEXIST EINTR EINVAL EIO EISDIR ELOOP ENODEV ENOENT ENOEXEC ENOSPC ENOTDIR ENOTSUP ENXIO
                EOPNOTSUPP EPERM EROFS ESPIPE ESRCH ESTALE EWOULDBLOCK LC_ALL"""
@@ -34,7 +34,8 @@ CUDA_PREFIXES = "CUBLAS CUBLASLT"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
 ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, ELF, CUDA]).split() + PREFIXES))
 # The rows of KB_FLAGS are exempt: their names are pasted to KB_FLAG_ or stringified, which does not expand macros.
-# macros.sh compiles with all of these names defined as macros. The parameter of KB_FLAGS is not exempt.
+# macros.sh defines all names of the rows of KB_FLAGS as macros and compiles the header. The parameter of KB_FLAGS
+# must not be a short capital name.
 ROWS = re.compile(r"^#define KB_FLAGS\(\w+\)(?P<rows>(?:\\\n|[^\n])*)", re.M)
 
 

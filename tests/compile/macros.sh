@@ -79,7 +79,7 @@ if [ -f kbench_kernels.cuh ]; then
     if ! everything; then
         :
     elif [ -n "$NVCC" ]; then
-        # one group in one type is compiled completely; the names of all groups are checked
+        # compiles only one operation in one element type, because compiling all operations takes minutes
         cat > "$tmp/kernels.cu" << 'EOF'
 #include "kbench_kernels.cuh"
 int main() { return KBK_VARIANT_COUNT != 4; }
@@ -89,7 +89,7 @@ EOF
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0
         }
-        # the architecture of the parts that need a recent device
+        # for sm_90a, nvcc also compiles the code that needs instructions of a recent GPU
         check "kbench_kernels.cuh through nvcc, sm_90a" \
             $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
     else

@@ -25,8 +25,8 @@ int main(void) {
 }
 EOF
 strict="-Wall -Wextra -Wpedantic -Werror -I."
-# built WHAT WANTED COMPILER...: checks which operations this command builds, and which types of the first
-# operation
+# built WHAT WANTED COMPILER...: checks that the program built by the command COMPILER... prints WANTED: its
+# operations, and the types of the first operation
 built() {
     name=$1 want=$2 && shift 2
     check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"
@@ -58,7 +58,7 @@ for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c
 done
 eight=mse,mse,mse,mse,mse,mse,mse,mse
 rejected "25 names" "at_most_24_names_not_bmm" $CC -std=c11 -I. -DKBK_ONLY=$eight,$eight,$eight,bmm
-# each name works alone, and all names together select everything
+# each name of an operation can be selected alone, and all names together select all kernels
 names=$(grep -o '^#define KBK_OPS_[a-z_0-9]*' kbench_kernels.cuh | sed 's/.*OPS_//' | grep -v kbki)
 for name in $names; do
     everything || break
@@ -84,6 +84,6 @@ if [ -n "$NVCC" ] && have "$NVCC"; then
     check_same "nvcc, one variant in one type: kernels" "$(grep -o 'entry .*softmax[a-z_]*k[A-Z][a-z0-9_]*' "$tmp/one.ptx" | tr '\n' ' ')" \
         "entry _Z24kbk_softmax_fwd_online_kI6__half "
 else
-    skip "no nvcc: the lists are not tested with nvcc"
+    skip "no nvcc: KBK_ONLY, KBK_VARIANTS and KBK_TYPES are not tested with nvcc"
 fi
 finish

@@ -72,7 +72,8 @@ if [ -n "$NVCC" ] && everything; then
     for options in -std=c++20 "-std=c++17 -Xcompiler -fno-rtti" "-std=c++20 -Xcompiler -fno-exceptions"; do
         check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
     done
-    # a group contains only its own kernels, so that a program with one operation compiles fast
+    # with KBK_ONLY, nvcc compiles only the kernels of the named operation, so that a program with one operation
+    # compiles fast
     check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=transpose -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/transpose.ptx"
     sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/transpose.ptx" > "$tmp/entries"
     check "one group: its kernels" grep -q '_transpose_run_vec_k' "$tmp/entries"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Registrations in unusual places. All must be listed in the order of file, line and position in the line, with
-// the names as written.
+// Benchmarks that are registered in unusual places. All benchmarks must be listed in the order of file, line and
+// position in the line, with their names as written.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <string.h>
 
-// their positions in the line are tested: clang-format off
+// the test needs several benchmarks in one source line: clang-format off
 #define NOTHING(kb) { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } }
 #define BOTH(op) KBENCH_IMPL(op, one) NOTHING(kb) KBENCH_IMPL(op, two) NOTHING(kb)
 #define COUNT 3

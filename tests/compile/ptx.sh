@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # The PTX in kbench.h equals the output of tests/ptx/make.py for tests/ptx/engine.cu. Tests that ptxas assembles
-# the PTX for every GPU without spills. The kernels must have the parameters that the engine passes, and the fill
+# the PTX for every GPU without spills. The kernels must have the parameters that kbench passes, and the fill
 # kernel must give the same bits as the host.
 . tests/lib.sh
 
@@ -42,7 +42,7 @@ entries() {
     tr '\n' ' ' < "$tmp/$1.ptx" | grep -oE '\.entry [a-z_0-9]+\([^)]*\)' |
         sed -E 's/\.entry //; s/\.param \.//g; s/ p[0-9]//g; s/,/ /g' | sort
 }
-# loaded ARRAY: prints the names of the kernels that kbench loads from this array
+# loaded ARRAY: prints the names of the kernels that kbench loads from the PTX in the array ARRAY
 loaded() { cat kbench.h examples/addons/selftest.cu | sed -n "/$1\\[\\] = {/,/};/p" | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
 check_same "entries and their parameters" "$(entries engine | tr '\n' ';')" \
     "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"

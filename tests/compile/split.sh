@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Compiles the implementation once from the header itself, and programs that include only the API. Tests which
-# combinations link, which must not link, and what the records say about the build.
+# combinations of object files link, which combinations must not link, and what the records say about the build.
 # takes long
 . tests/lib.sh
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Runs ptxas on the kernels with wgmma. It must not serialise wgmma instructions or spill registers. Both cost more
-# than half of the speed, and ptxas reports them only as notes. Other architectures build without these kernels.
+# Runs ptxas on the kernels with wgmma. ptxas must not serialise wgmma instructions or spill registers. Serialised
+# instructions and spills cost more than half of the speed, and ptxas reports them only as notes. Builds for other
+# architectures than sm_90a do not contain the kernels with wgmma.
 # only in make test-all
 . tests/lib.sh
 

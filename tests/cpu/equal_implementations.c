@@ -87,8 +87,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Returns the time of a run in ns (w NULL: of the multiplications alone). It is the minimum of 15 batches of at
-// least 50 us, because other programs may use the processor at the same time.
+// Returns the time of a run in ns; if w is NULL, a run consists of the multiplications alone. The time is the
+// minimum of 15 batches of at least 50 us, because other programs may use the processor at the same time.
 static double turn_ns(const work* w, int64_t steps) {
     double least = INFINITY;
     int64_t batch = 1;

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts comparisons that call equal implementations different, and slower implementations that are detected
-(equal_implementations.c).
+"""Counts comparisons that call equal implementations different, and slower implementations that are detected, in
+records of equal_implementations.c.
 
     python3 tests/cpu/equal_implementations.py build/equal_implementations OUT.json --full|--short [OPTION ...]
 
-OUT.json gets every comparison, without samples. The exit code is 1 if a limit is missed. With --full, at least 200
-comparisons of equal implementations are required, and at most 5 % of them may be called different. Of the
-implementations that are 5 % slower and take at least 1.5 us, at least 95 % must be found; this limit applies only if
-other programs used less than 2 % of the processors. With --short, at least 30 comparisons of equal implementations are
-required. Their number of false differences must be one that a true rate of 5 % reaches in more than one of 1,000 runs.
-Slower implementations are then only counted.
+The script writes every comparison, without samples, to OUT.json. The exit code is 1 if a limit is missed. With
+--full, at least 200 comparisons of equal implementations are required, and at most 5 % of them may be called
+different. Of the implementations that are 5 % slower and take at least 1.5 us, at least 95 % must be found; this
+limit applies only if other programs used less than 2 % of the processors. With --short, at least 30 comparisons of
+equal implementations are required. With --short, the number of false differences fails the test if a true rate of
+5 % would reach this number in fewer than 1 of 1,000 runs; slower implementations are only counted.
 """
 import json
 import math
@@ -66,7 +66,7 @@ if n < (200 if full else 30):
 if (k > 0.05 * n) if full else (chance < 0.001):
     faults.append("%d of %d equal implementations called different" % (k, n))
 if full and max(waited, stolen) < 2 and len(missed) > 0.05 * len(five):
-    faults.append("%d of %d that are 5 %% slower were not found" % (len(missed), len(five)))
+    faults.append("%d of %d implementations that are 5 %% slower were not found" % (len(missed), len(five)))
 faults += ["%s failed: %s" % (r["name"], r.get("message")) for r in rows if r["status"] == "failed"][:5]
 for fault in faults:
     print("FAIL: equal_implementations.py: " + fault)

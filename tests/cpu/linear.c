@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Work of known ratio: chains of dependent multiplications, from 8 (a few ns) to a million (about a ms). Short
-// chains are straight-line code; long chains are loops, whose overhead overlaps the chain. The chains run in
-// interleaved rounds, so that the processor's clock is the same for all. Driven by linear.sh.
+// Chains of dependent multiplications, whose times have known ratios: from 8 multiplications (a few ns) to a
+// million (about a ms). Short chains are straight-line code; long chains are loops, whose overhead overlaps the
+// chain. The chains run in interleaved rounds, so that the processor's clock is the same for all. Driven by
+// linear.sh.
 #include "kbench.h"
 
-// One multiplication. Because of the asm, the compiler can neither precompute nor remove it.
+// One multiplication, which the compiler can neither precompute nor remove because of the asm.
 #define X1                    \
     x *= 0x9e3779b97f4a7c15u; \
     __asm__ __volatile__("" : "+r"(x));

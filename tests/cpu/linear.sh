@@ -18,7 +18,8 @@ check_rc "run" 0
     $2 == "speedup" { printf "%d %.4f %.4f\n", n, ns, first / n / $3 }' | sort -n > "$tmp/steps.txt"
 check_same "lengths" "$(wc -l < "$tmp/steps.txt" | tr -d ' ')" 14
 while read -r n ns ratio; do
-    # allows 3 %, and more from 100 us on, because the clock of a busy processor changes within a round
+    # allows a deviation of 3 %, or of 8 % from 100 us on, because the clock of a busy processor changes within a
+    # round
     check "$n steps take $ns ns, each $ratio of what it takes in 256" \
         awk -v x="$ratio" -v ns="$ns" 'BEGIN { bar = ns < 1e5 ? 0.03 : 0.08; exit !(x > 1 - bar && x < 1 + bar) }'
 done < "$tmp/steps.txt"

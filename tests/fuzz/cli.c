@@ -24,7 +24,7 @@ static void look(const kbi_options* o) {
     if (!(kbi_wanted.alpha > 0) || !(kbi_wanted.threshold >= 0) || !(kbi_wanted.noise >= 0) || o->procs < 1) abort();
 }
 
-// Returns the list of cases that these words select; NULL: the words are rejected.
+// Returns the list of cases that a command line selects; NULL: the command line is rejected.
 static char* chosen(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;

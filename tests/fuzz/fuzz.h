@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Shared by the fuzz targets: includes kbench.h and captures its stderr in memory. For compilers without libFuzzer
-// (-fsanitize=fuzzer -DFUZZER) it has a main function: TARGET SECONDS FILE... mutates these files at random and
-// inserts words of their format.
+// (-fsanitize=fuzzer -DFUZZER) fuzz.h has a main function with the arguments SECONDS and FILES: for SECONDS, it
+// runs the target with random mutations of the files, into which it also inserts words of the tested format.
 #include <stdio.h>
 static FILE* said_to; // where kbench.h writes messages
 #undef stderr

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Compares corrected times with CUPTI's durations: accuracy.py FOLDER
 
-FOLDER holds records of the same cases by --timer both from any number of processes: cold*.json and hot*.json. Kernel
-times vary by 0.1 us and more between processes and over minutes. The two times are therefore taken in the same process,
-in interleaved groups, and the median over processes is used. Limit: within max(0.15 us, 1 %) for every kernel; aim:
-max(0.10 us, 0.5 %). The exit code is 1 if the limit is exceeded."""
+FOLDER holds the records of any number of processes, which measured the same cases with --timer both: cold*.json
+and hot*.json. Kernel times vary by 0.1 us and more between processes and over minutes. kbench's time and CUPTI's
+time are therefore taken in the same process, in interleaved groups, and the median over processes is used. The
+median error of every kernel must be within max(0.15 us, 1 %) of CUPTI's time; the goal is max(0.10 us, 0.5 %). The
+exit code is 1 if the limit is exceeded for a kernel."""
 import glob
 import json
 import statistics
@@ -15,8 +16,8 @@ if len(sys.argv) != 2:
 
 
 def medians(pattern):
-    """Returns for each name, in us, CUPTI's time and the difference between kbench's time and CUPTI's time; None
-    if a process has no time."""
+    """Returns for each case name CUPTI's time and kbench's time minus CUPTI's time, in us. The value of a name is
+    None if a process has no time for this case."""
     seen = {}
     files = sorted(glob.glob(f"{sys.argv[1]}/{pattern}"))
     if not files:

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: corrected times agree with CUPTI's durations of the same kernels. Groups of samples with the two timers
-# alternate. Skipped without
-# CUPTI.
+# On a GPU: corrected times agree with CUPTI's durations of the same kernels. Groups of samples timed by events
+# alternate with groups timed by CUPTI. The test is skipped without CUPTI.
 . tests/lib.sh
 
 build "accuracy.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/accuracy.cu -o "$tmp/accuracy"

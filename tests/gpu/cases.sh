@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: programs that time typical work. tests/fixtures/gpu_cases.txt lists PROGRAM, CASE and the expected
+# Runs programs that time typical work on a GPU. tests/fixtures/gpu_cases.txt lists PROGRAM, CASE and the expected
 # result: the flags that may occur, or ok and a range in microseconds. Then 2,000 correct blocks run, and none may
 # get a flag.
 . tests/lib.sh
@@ -51,7 +51,7 @@ for program in p01_streams p03_graph p04_long p09_bad refused; do
     cat "$out" "$err"
     due "${program%%_*}"
 done
-# each message must name one of these calls
+# the message of each of these cases must name the CUDA call that caused the flag
 check_says() { if grep -q "^$2 .*$3" "$tmp/$1.rows"; then pass; else fail "$1 $2: does not say '$3': $(grep "^$2 " "$tmp/$1.rows")"; fi; }
 check_says p09 malloc_free_inside 'cudaMalloc, call 1 of the block'
 check_says p09 stream_sync 'cudaStreamSynchronize, call 2 of the block'

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). The
-   kernels must decode each of the 256 values in A and in B. They must add each product exactly once, which
-   integers show, at every kind of edge, with and without split-K. Sums must be promoted to f32, so that a long K
-   loses no precision. They must write all of C and nothing else, and multiply C by both scales. The kernels must
-   reject operands that TMA does not support. After these tests, the program compares the precision with f32 sums
-   on random numbers, and measures the speed.
+   kernels must decode each of the 256 values in A and in B. The kernels must add each product exactly once, at
+   every kind of incomplete tile, with and without split-K; sums of integers show this. Sums must be promoted to
+   f32, so that a long K loses no precision. The kernels must write all of C and nothing else, and multiply C by
+   both scales. The kernels must reject operands that TMA does not support. After the tests, the program shows how
+   far results on random numbers differ from sums in f32, and measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/e4m3.cu -o e4m3 && ./e4m3 [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -16,8 +16,8 @@
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
    Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that together
-   exceed the L2 cache. cuBLASLt is timed as well, if it is installed. Prints a line per failure; exit code 0, 1 after
-   failures, 77 without a GPU. */
+   exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The program prints a line per failure. The
+   exit code is 0 without failures, 1 after failures, and 77 without a GPU. */
 #if !defined(HOPPER_NO_TRAP) && !defined(KBK_TRAP_AFTER)
 #define KBK_TRAP_AFTER 2
 #endif
@@ -45,7 +45,8 @@ template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    // any: accepts every K and address; way: configuration of select; slow: skips large shapes
+    // any: whether the variant accepts every K and address; way: whether it is a configuration of select; vendor:
+    // whether it is cuBLASLt; slow: whether large shapes are skipped
     bool any, way, vendor, slow;
 };
 static const rung rungs[] = {
@@ -68,14 +69,14 @@ static std::string text(shape s) {
     return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
 }
 static int passed, failed, skipped;
-static int theirs; // failures of cuBLASLt; other variants are timed nevertheless
+static int theirs; // number of failures of cuBLASLt, after which other variants are still timed
 static const char* only_rung;
 static shape only_shape;
 static bool quick, sanitize, no_vendor;
 static cudaStream_t stream;
 static char* work;
 static const size_t work_bytes = (size_t)256 << 20;
-static byte *a_all, *b_all, *codes; // a_all, b_all: buffers for all shapes; codes: normal random numbers
+static byte *a_all, *b_all, *codes; // a_all, b_all: buffers for all shapes; codes: table of normal random numbers
 static bf16* want;
 static char* c_all;
 static float* factors; // the scale of A is element 0, the scale of B is element 4
@@ -96,7 +97,7 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// Fills with -1, 0 and 1, or with the values of the table.
+// Fills x with random values of the table or, if table is NULL, with -1, 0 and 1.
 __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
@@ -121,8 +122,8 @@ __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, cons
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[4]) : 0.0f);
 }
 // Compares [raw, raw + bytes). The n elements of C from byte `at` on must have the expected values, or NaN if NaN is
-// expected. All bytes around C must be 0xFF. Without expected values, the bytes of C must be 0xFF as well. counts:
-// wrong elements, index of the first, overwritten guard bytes.
+// expected. All bytes around C must be 0xFF. If wanted is NULL, all bytes of C must also be 0xFF. v: number of
+// wrong elements, index of the first wrong element, number of overwritten guard elements.
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16* wanted, int64_t n,
                           unsigned long long* v) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / 2;
@@ -139,7 +140,7 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16
             atomicAdd(v + 2, 1ull);
     }
 }
-// adds the squares of a - b and of b
+// Adds the squares of a - b to sums[0] and the squares of b to sums[1].
 __global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -239,8 +240,8 @@ static void try_shape(shape s, int off) {
     fill(a_all, s.m * s.k, 1, NULL), fill(b_all, s.k * s.n, 2, NULL);
     try_rungs(a_all, b_all, s, off, "integers");
 }
-/* Each of the 256 values is in one row of one operand, somewhere along K. The other operand is 1. Each result must be
-   the value of its row, or NaN. */
+/* Row m of one operand holds the code m at one position and zeros elsewhere; all elements of the other operand are
+   1. Each result must be the decoded value of the code, or NaN. */
 static void try_numbers() {
     const shape s = { 256, 256, 384 };
     std::vector<uint8_t> one((size_t)(s.m * s.k), 0), ones((size_t)(s.n * s.k), 0x38);
@@ -285,7 +286,7 @@ static void try_promotion() {
 static void try_addresses() {
     const shape s = { 136, 264, 208 };
     fill(a_all, s.m * s.k + 4000, 3, NULL), fill(b_all, s.k * s.n + 4000, 4, NULL);
-    for (int i = 0; i < (sanitize ? 4 : 200); i++) // more than the cached tensor maps
+    for (int i = 0; i < (sanitize ? 4 : 200); i++) // more pairs of addresses than there are cached tensor maps
         try_rungs(a_all + i % 150 * 16, b_all + (200 - i) * 16, s, 0, "many addresses");
     for (int i = 0; i < 2; i++) 
         try_rungs(a_all + (i == 0), b_all + (i == 1) * 8, s, 0, "an operand that is not 16-byte aligned");
@@ -337,7 +338,8 @@ static double median(float* t, int n) {
     std::sort(t, t + n);
     return n % 2 ? t[n / 2] : 0.5 * (t[n / 2 - 1] + t[n / 2]);
 }
-// Relative difference from sums in f32; rounding to bf16 alone gives 1.7e-3.
+// Prints the relative difference between the results of a variant and sums in f32; rounding to bf16 alone gives
+// 1.7e-3.
 static void show_distance(const rung& r, const byte* a, const byte* b, shape s) {
     static double* sums;
     double host[2];

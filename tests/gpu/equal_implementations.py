@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts, for each mode, comparisons that call equal implementations different, and slower implementations that are
-detected (equal_implementations.cu).
+"""Counts, for each cache mode, comparisons that call equal implementations different, and slower implementations
+that are detected, in records of equal_implementations.cu.
 
     python3 tests/gpu/equal_implementations.py build/equal_implementations OUT.json [cold hot rotate]
 
-OUT.json: every comparison, without samples. Rotation needs at most 64 copies of the data to exceed twice the L2 cache.
-The mode rotate therefore uses larger sizes (at least 3/4 Mi elements, or products of 512 x 512), but the number of
-sizes is that of the other modes.
+The script writes every comparison, without samples, to OUT.json. With --rotate, at most 64 copies of the data must
+exceed twice the L2 cache, so the mode rotate uses larger sizes than cold and hot (at least 3/4 Mi elements, or
+products of 512 x 512). The number of sizes is the same in all modes.
 """
 import json
 import subprocess

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: at most 5 % of the comparisons of equal implementations report a difference. At least 95 % of the
 # implementations that are 2 % slower (kernels from 5 us) or 5 % slower (kernels from 1.5 us) get the verdict
-# SLOWER. Both hold with cold, hot and rotated buffers. About
-# ten minutes.
+# SLOWER. Both limits must hold with --cold, --hot and --rotate. The test takes about ten minutes.
 . tests/lib.sh
 
 if ! have python3; then

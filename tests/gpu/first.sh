@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: the five-line program gives a plausible time, and gets the same data in every run. C and CUDA programs
-# can be linked with one engine.
+# On a GPU: the five-line program gives a plausible time, and gets the same data in every run. C files and CUDA
+# files of one program can be linked with one implementation of kbench.
 . tests/lib.sh
 
 build "five_lines.cu" $NVCC -O3 $ARCHFLAGS -I. tests/compile/five_lines.cu -o "$tmp/first"

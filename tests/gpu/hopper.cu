@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration (tile
-   shape, cluster, split-K) that select can choose. Also tests mmapipe with split-K, and the primitives of these
-   kernels. Results must be exact on integers, in every layout and at every kind of edge. The kernels must write
-   all of C and nothing else. They must accept operands that TMA supports, and reject all others. After the tests,
-   the program measures the speed of the kernels.
+   shape, cluster, split-K) that select can choose. Also tests mmapipe with split-K, and the primitives of the
+   kernels with wgmma. Results must be exact on integers, in every layout and with every kind of incomplete tile.
+   The kernels must write all of C and nothing else. The kernels must accept operands that TMA supports, and reject
+   all other operands. After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -19,11 +19,12 @@
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   The inputs of the checks are -1, 0 and 1. Sums of a few thousand products are then exact, also in 16 bits. A missing,
-   repeated or misplaced product is therefore detected. Times are medians of CUDA events around 20 launches, in
-   interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed as well, if it is
-   installed. With CUDA graphs, the buffers stay in L2, and the time is the difference between a graph and a graph
-   with twice as many launches. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
+   The inputs of the checks are -1, 0 and 1. Sums of a few thousand such products are exact in every type, also in
+   16 bits, so a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20
+   launches, in interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed
+   as well, if it is installed. With --graph, the buffers stay in L2, and the time is the difference between a CUDA
+   graph and a graph with twice as many launches. The program prints a line per failure. The exit code is 0 without
+   failures, 1 after failures, and 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif
@@ -52,10 +53,11 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    // index: f16, bf16, f32; batched: for bmm; NULL: the variant does not exist
+    // launchers of the variant for f16, bf16 and f32, for matmul and (batched) for bmm; NULL: the variant does not
+    // exist
     kbk_launch_fn launch[3], batched[3];
-    bool any;                            // whether it accepts rows that are not 16-byte aligned
-    bool way;                            // whether it is a configuration of select, chosen by name
+    bool any;                            // whether the variant accepts rows that are not 16-byte aligned
+    bool way;                            // whether the variant is a configuration of select, run by its name
 };
 static bool split_k; // the configurations use split-K
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
@@ -111,7 +113,7 @@ static shape only_shape;
 static bool quick, sanitize, ways, graphs, sustained;
 static cudaStream_t stream;
 static char* work;                            // workspace
-// enough for transposed copies of both operands of 8192 x 8192 in f32
+// size of the workspace: room for transposed copies of two f32 matrices of 8192 x 8192
 static size_t work_bytes = (size_t)640 << 20;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -129,7 +131,7 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// Fills with the integers -1, 0 and 1, or with uniform numbers in [-1, 1).
+// Fills x with the integers -1, 0 and 1, or with uniform numbers in [-1, 1).
 template <class T> __global__ void fill_k(T* x, int64_t n, uint32_t seed, bool integers) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
@@ -161,7 +163,7 @@ struct verdict {
 template <class T> struct bits { typedef unsigned short word; };
 template <> struct bits<float> { typedef uint32_t word; };
 // Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values, and all other
-// bytes must be 0xFF. If wanted is NULL, the bytes of C must be 0xFF as well.
+// bytes must be 0xFF. If want is NULL, all bytes of C must also be 0xFF.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* want, int64_t n, verdict* v) {
     typedef typename bits<T>::word word;
@@ -178,7 +180,7 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* w
             atomicAdd(&v->outside, 1ull);
     }
 }
-// Computes the sums of squares of a - b and of b.
+// Adds the squares of a - b to sums[0] and the squares of b to sums[1].
 template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -189,8 +191,8 @@ template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n,
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 
-// Keeps the stream busy while the host queues the timed launches. Otherwise the times of short kernels would
-// include the gaps between launches.
+// Keeps the stream busy while the host queues the timed launches, so that the times of short kernels do not
+// include gaps between launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -288,7 +290,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-// Tests all variants, or all configurations of select. Each configuration also runs with split-K.
+// Tests all variants or, if by_way, all configurations of select, without and with split-K.
 template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
     const int dtype = dtype_of<T>;
     fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
@@ -301,8 +303,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         split_k = false;
     }
 }
-// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the map of
-// its own input.
+// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the tensor
+// map of its own input.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
     const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
@@ -313,7 +315,7 @@ template <class T> static void try_addresses(const bench<T>& x, int layout) {
         for (const rung& r : rungs)
             if (wanted(r, dtype, s) && !r.way) try_one(x, r, a, b, s, layout, 0);
     }
-    for (int i = 0; i < 2; i++) { // an operand shifted by an element
+    for (int i = 0; i < 2; i++) { // tests operands that are shifted by one element
         const T *a = x.a + (i == 0), *b = x.b + (i == 1);
         reference(a, b, x.want, s, layout);
         for (const rung& r : rungs)
@@ -338,7 +340,7 @@ static const shape batches[] = {
     { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
     { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
 };
-// Tests each configuration separately, because select chooses few of them for shapes as small as most of these.
+// Tests each configuration of select separately, because select chooses few configurations for small shapes.
 template <class T> static void try_ways(const bench<T>& x, int layout) {
     static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
     for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
@@ -354,7 +356,7 @@ template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
     for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
         try_shape(x, { 1 + i / 16, columns[i / 4 % 4], depths[i % 4] }, KBK_NT, i / 16 % 2);
-    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // large enough for tensor copies
+    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // products large enough for tensor copies
         for (int i = 0; i < 4; i++) try_shape(x, { m, 8200 + i / 2 * 3, 4096 + i % 2 * 8 }, KBK_NT, m % 2);
 }
 template <class T> static void try_all(const bench<T>& x) {
@@ -380,8 +382,7 @@ template <class T> static void try_all(const bench<T>& x) {
     }
 }
 
-// --- primitives that no product uses yet: wgmma with A from registers, at every width; three-dimensional tensor
-// tests tensor copies to one CTA, to a pair of CTAs, and back to global memory
+// --- tests of primitives that no product uses yet
 
 #define PROBE_PLANES 4
 template <class T, int Width>
@@ -397,7 +398,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
     if (t == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncwarp();
     kbki_cluster_barrier();
-    if (t == 0) { // copies B into the first plane of the pair, for both CTAs
+    if (t == 0) { // CTA 0 of a pair copies B of its plane to both CTAs
         kbki_bar_expect(&full, 8192 + Width * 128);
         kbki_tma_load_3d<false>(sa, &a, &full, 0, 0, plane);
         if (rank == 0) kbki_tma_load_3d<true>(sb, &b, &full, 0, 0, plane, 3);
@@ -408,7 +409,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         uint32_t r[4];
-        for (int e = 0; e < 4; e++) { // rows 0 and 8, and vectors 0 and 1, of this warp's 16 x 16 block
+        for (int e = 0; e < 4; e++) { // A: rows 0, 8 and 16-byte vectors 0, 1 of this warp's 16 x 16 block
             int row = warp * 16 + lane / 4 + e % 2 * 8, pack = step * 2 + e / 2;
             r[e] = *(const uint32_t*)(sa + row * 128 + (pack ^ row % 8) * 16 + lane % 4 * 4);
         }
@@ -559,8 +560,8 @@ static void print_or_dash(bool there, const char* format, double x, int width) {
     printf("%*s", width, text);
 }
 static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
-// Sets of operands and results that are used in rotation and together exceed L2, and the variants that support
-// them.
+// Sets of operands and results that launches use in rotation and that together exceed L2, and the variants that
+// support these operands.
 template <class T> struct rotation {
     shape s;
     int layout, sets, turn = 0;
@@ -723,8 +724,8 @@ template <class T> static pace burst(rotation<T>& of, int v) {
     while (cudaStreamQuery(stream) == cudaErrorNotReady) mhz = nvml.mhz();
     return { median<LAUNCHES>(spans.data()), (double)mhz, 0 };
 }
-// one second to reach steady state, then two timed seconds Queues the next group of launches while the previous
-// group runs.
+// Launches the variant v for one second to reach steady state, and then for two timed seconds. Queues the next
+// group of launches while the previous group runs.
 template <class T> static pace sustain(rotation<T>& of, int v, double ms) {
     int portion = (int)(20 / ms) + 1, clocks = 0, launches = 0;
     const int settle = (int)(1000 / ms / portion) + 1, end = 3 * settle;

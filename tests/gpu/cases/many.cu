@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Correct blocks of every kind that an inspection examines, as many as requested. None may be flagged.
+// Correct benchmark functions of every kind that kbench inspects, repeated as often as the axis rep says. No case
+// may get a flag.
 #include "h.cuh"
 #define REP KB_AXIS("rep", 1)
 KBENCH(plain, REP) { int n = 1 << 16; XY(n); KB_TIME(kb) { SCALE(kb->stream); } PASS; }

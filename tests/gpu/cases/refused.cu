@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Calls that stream capture rejects. Each gets its flag, or its time.
+// Benchmark functions with CUDA calls that stream capture rejects. tests/fixtures/gpu_cases.txt lists the flag or
+// the time that each case must get.
 #include "h.cuh"
 #include <thrust/reduce.h>
 #include <thrust/sort.h>
