@@ -21,9 +21,10 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
-    // falls to 0.2 of the first time over 200 samples
+    // the time falls linearly, to 0.2 of the first time after 200 samples
     if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);
-    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // falls to 0.76 of the first time
+    // the time falls to 0.76 of the first time after 200 samples
+    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i);
     // faster from sample 60 on, as if another program had ended
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
@@ -44,8 +45,10 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
-    if (IS("nothing")) return i % 10 == 0 ? 20 : 0; // below the resolution of the clock
-    if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, one of them disturbed
+    // most times are below the resolution of the clock
+    if (IS("nothing")) return i % 10 == 0 ? 20 : 0;
+    // a negative time, which occurs if a time is a difference and the subtracted time was disturbed
+    if (IS("dips")) return i == 20 ? -100 : steady;
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("apart") || IS("beside"))
         return steady * (strstr(name, "impl=little") ? 1.02 : strstr(name, "impl=more") ? 1.05 : 1);
@@ -90,7 +93,7 @@ KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
 KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the peak of the scripted machine
 KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak
-// below 4 times the L2 cache: bytes may come from the cache, so never ABOVE_ROOF
+// data smaller than four times L2 may come from the cache, so no rate is ABOVE_ROOF
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
@@ -130,7 +133,7 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-KBENCH(zeroed_counter) { // data of the program's own that is zero by chance
+KBENCH(zeroed_counter) { // the program itself sets this data, and the value happens to be zero
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
@@ -202,7 +205,8 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
     CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
-    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]"); // a varying clock has the same effect
+    // the flags are these and not WORK_CHANGED, because a varying clock could also cause a slow decrease
+    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]");
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // flagged as BIMODAL or as DRIFT
     CHECK_FLAGS(OF("bimodal"), "[\"BIMODAL\"]");
@@ -305,11 +309,12 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// Without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if the
-// difference is significant.
+// Without shared buffers, different addresses of the data may change the time by up to 3 %. For a smaller
+// difference, kbench gives no verdict; if the difference is significant, it sets the flag PLACEMENT.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
-#ifndef TEST_SANITIZE // the sanitizer checks the space between allocations, so buffers are not shared
+// under the sanitizer buffers are not shared, so that it can check the space between two allocations
+#ifndef TEST_SANITIZE
     CHECK_STR(get(record("beside", "little"), "verdict"), "\"SLOWER\"");
     CHECK_FLAGS(record("beside", "little"), "[]");
     CHECK(number(record("beside", "little"), "noise_floor") < 0.01);
@@ -377,12 +382,13 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // a single time is not compared
+    // only one implementation has a time, so nothing is compared and there is no winner
+    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null");
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
     CHECK_STR(get(OF("steady"), "planned"), "1");
-    // the measured peak of the machine, and the reason why there is no GPU
+    // the record contains the measured peaks of the machine, and the reason why there is no GPU
     CHECK_REAL(number(one, "copy_roof_gbps"), 1000, 1e-12);
     CHECK_STR(get(one, "read_roof_gbps"), "null");
     CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
@@ -406,8 +412,8 @@ static void test_contest(void) {
     // the script gives the baseline and its control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
-    // A slot has eight samples of the fast implementation, but a single sample of the slow implementation. The
-    // slow implementation therefore runs in more rounds.
+    // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single
+    // sample. Therefore the slow implementation takes part in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
@@ -422,20 +428,21 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // with --rounds, too: the A/A control counts as one of the 64 implementations of a set of rounds
+    // With --rounds, implementations from the 65th on also run in separate rounds. A set of rounds holds 64
+    // implementations and the A/A control.
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
         bool met = i > 0 && i < 64;
-        CHECK_THAT(strcmp(get(i, "status"), "\"ok\"") == 0, "rival %d: %s", i, get(i, "message"));
+        CHECK_THAT(strcmp(get(i, "status"), "\"ok\"") == 0, "implementation %d: %s", i, get(i, "message"));
         CHECK_THAT((number(i, "noise_floor") >= 0) == met && (number(i, "speedup_low") > 0.99) == met,
-                   "rival %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
+                   "implementation %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
                    get(i, "noise_floor"));
     }
     // with steady times, the comparison is decided long before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
-    CHECK_THAT(samples <= 32 * 8, "%g samples of a steady time", samples);
+    CHECK_THAT(samples <= 32 * 8, "steady times took %g samples", samples);
     CHECK(number(record("contest", "half"), "noise_floor") >= 0);
     CHECK_STR(get(record("contest", "half"), "winner"), "\"half\"");
     CHECK_STR(get(record("contest", "half"), "winner_certain"), "true");
@@ -450,9 +457,9 @@ static void test_contest(void) {
 static void test_stopping(void) {
     run("--op steady,noisy");
     double steady = number(OF("steady"), "samples"), noisy = number(OF("noisy"), "samples");
-    CHECK_THAT(steady >= 30 && steady <= 100, "%g samples of a steady time", steady);
+    CHECK_THAT(steady >= 30 && steady <= 100, "steady times took %g samples", steady);
     CHECK(number(OF("steady"), "precision") <= 0.005);
-    CHECK_THAT(noisy > 100 && noisy <= 2000, "%g samples of a noisy time", noisy);
+    CHECK_THAT(noisy > 100 && noisy <= 2000, "noisy times took %g samples", noisy);
     CHECK(number(OF("noisy"), "precision") <= 0.005 || noisy >= 2000);
     run("--op noisy --precision 10");
     CHECK_THAT(number(OF("noisy"), "samples") < noisy && number(OF("noisy"), "precision") <= 0.1,
@@ -483,8 +490,9 @@ static void test_alike(void) {
     static kbi_run run;
     static double s[60];
     run.m.samples = s, run.sampling.timer = &script_timer;
-    // Early launches of the warm-up (second to fourth): flagged if more than twice as long as the samples and at
-    // least 1 us longer. Times are scaled to the clock of the samples, and the bias is subtracted.
+    // The second to fourth launch of the warm-up are flagged if they take more than twice as long as the samples
+    // and at least 1 us longer. Before the comparison, launch times are scaled to the clock of the samples, and
+    // the bias is subtracted.
     static const struct {
         double first, early, late, bias, clock, clock_then;
         int n, shrinks;
@@ -503,7 +511,8 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // ten blocks of samples: each is faster than the previous block, or all but one
+    // The samples are divided into ten blocks. Either each block is faster than the preceding block, which is
+    // flagged, or one block is not.
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;
