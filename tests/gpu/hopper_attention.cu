@@ -42,7 +42,7 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-// Launches flashpp with this number of warpgroups per CTA, for any shape.
+// Launches flashpp with a fixed number of warpgroups per CTA, for any shape.
 template <class T, class At128, class At64> static const char* fwd_groups(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
@@ -102,7 +102,8 @@ static const char *only_rung, *only_dtype, *only_dir; // options
 static shape only_shape;
 static bool quick, sanitize;
 static cudaStream_t stream;
-static char* tickets; // workspace of forward: counters, which are 0 before and after each launch
+// workspace of attention forward, whose counters must be 0 before and after each launch
+static char* tickets;
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -155,8 +156,9 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
     }
 }
 /*  Computes the reference in double precision, one CTA per row. allowed: the tolerance of each element. Rounding a
-    probability to 16 bits gives a relative error of at most `unit`. The tolerance is five times the
-   root of the sum of the squared errors, plus the rounding of the result, plus the errors of f32. */
+    probability to 16 bits gives a relative error of at most `unit`. The tolerance is the sum of three terms: five
+    times the root of the sum of the squared errors of the probabilities, the rounding of the result, and the
+    errors of f32. */
 template <class T>
 __global__ void __launch_bounds__(128)
     reference_k(const T* q, const T* k, const T* v, double* o, double* allowed, double* lse, inputs in) {
@@ -270,7 +272,7 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
     printf("\n"), fflush(stdout);
 }
 // Launches a kernel once and checks its results. off: o starts this number of elements after a 16-byte boundary.
-// operand: index of an input that starts one element after a 16-byte boundary; -1: no input does.
+// operand: index of an input that starts one element after a 16-byte boundary; -1: every input is aligned.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
@@ -317,7 +319,7 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
 template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
-    // two more elements than there are scores, because scores are read in pairs
+    // scores are read in pairs, so the shared memory has room for two more values than a row has scores
     reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)(s.n + 2) * sizeof(double), stream>>>(
         x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
     try_one(x, r, s, fill, 0, -1);
@@ -335,8 +337,8 @@ template <class T> static void try_addresses(bench<T> x, const rung& r) {
     }
 }
 static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
-// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles. Some have
-// many heads, and some have long rows.
+// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles. Some
+// shapes have many heads, and some have long rows.
 static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
                               { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
                               { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
@@ -353,7 +355,7 @@ template <class T> static void try_all(const bench<T>& x, const rung& r) {
                 for (int fill = 0; fill < FILLS; fill++) {
                     if ((sanitize && (lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     try_shape(x, r, { lengths[i] > 1000 ? 2 : 3, lengths[i], d, causal }, fill);
-                    if (failed - before > 40) { // enough failures to find the cause
+                    if (failed - before > 40) { // 40 failures are enough to find the cause
                         printf("FAIL: %s: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
@@ -376,7 +378,8 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
-    // needed because a memset of memory that the host can access is not ordered with this stream
+    // the device must be synchronised here, because a memset of memory that the host can access is not ordered
+    // with the stream
     CUDA(cudaDeviceSynchronize());
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
@@ -396,7 +399,7 @@ static const char* const back_name[] = { "dq", "dk", "dv" };
 template <class T> struct back {
     T* in[5]; // do, q, k, v, o
     float* lse;
-    // out: guard, results, guard; work: scratch memory; again: results of another launch
+    // out: guard bytes, results, guard bytes; work: scratch memory; again: results of an earlier launch
     char *out[3], *work, *again;
     double *want[3], *allowed[3], *dots, *sizes, *o, *o_allowed, *want_lse;
     verdict* v_out;
@@ -582,7 +585,7 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
 }
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
-// These shapes have more tiles than the device has SMs. Some have many heads, and some have long rows.
+// These shapes have more tiles than the device has SMs. Some shapes have many heads, and some have long rows.
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
 // shapes for which several launches must give the same bits
@@ -600,7 +603,7 @@ template <class T> static void back_all(const back<T>& x, const rung& r) {
                 for (int fill = 0; fill < BACK_FILLS; fill++) {
                     if ((sanitize && (back_lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     back_shape(x, r, { 4, back_lengths[i], d, causal }, fill, true);
-                    if (failed - before > 40) { // enough failures to find the cause
+                    if (failed - before > 40) { // 40 failures are enough to find the cause
                         printf("FAIL: %s backward: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
@@ -800,7 +803,7 @@ int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     bool known = parse(argc, argv, &check, &time);
-    // the reference of backward keeps four rows
+    // the reference kernel of attention backward keeps four rows in shared memory
     if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd");
     if (!known) {
         printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick]\n"

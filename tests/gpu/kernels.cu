@@ -39,7 +39,7 @@ static int capability; // compute capability times ten
 // command-line option: test only this variant
 static const char* only;
 // Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
-// through: number of jobs that have finished the operation. passed, failed: sums over these jobs.
+// through: number of jobs that have finished the operation. passed, failed: number of checks in all these jobs.
 static struct account {
     int taken;
     struct {
@@ -100,9 +100,12 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    int slot;                // index among the inputs or among the outputs
-    double* values;          // host: an input as doubles for the oracle, or an output that the oracle computed
-    double* scales;          // host: magnitudes that determine the tolerance of an output
+    // index of the tensor among the operation's inputs, or among its outputs
+    int slot;
+    // host memory: values of an input in double precision, or values of an output as the oracle computed them
+    double* values;
+    // host memory: magnitudes from which the tolerance of an output is computed
+    double* scales;
     // host memory; raw: bytes of an input; got: bytes of the tensor that were copied back from the device
     char *raw, *got;
     // first guard, alignment, tensor, second guard; in host memory if the tensor must be there
@@ -168,8 +171,9 @@ static void mask_rows(const job* j, side* x) {
     if (x->t.kind == KBK_T)
         for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
 }
-// Makes scores near -1e30 (f16: -1e10): equal for all keys of the first head, and for two of three keys in each
-// other head. The scores are exact in any order of summation, so each probability is 1 / count or 0.
+// Makes scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in each other head the
+// scores of two of three keys are equal. The scores are exact in any order of summation, so n equal maximal scores
+// have the probability 1/n each.
 static void move_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     double q = j->dtype == KBK_F16 ? 1024 : ldexp(1.0, 40), k = j->dtype == KBK_F16 ? -32768 : ldexp(-1.0, 55);
@@ -184,7 +188,7 @@ static void whole_numbers(side* x) {
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// Returns one of NaN, +inf and -inf, selected by the shape. Used for tensors that are too small to hold all three.
+// Returns NaN, +inf or -inf, selected by the shape, for a tensor that is too small to hold all three values.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
@@ -352,7 +356,7 @@ static int comes_out_exact(const job* j, const side* x) {
     return !norm || !x->t.per_unit;
 }
 // Copies all tensors back from the device and compares the outputs with the oracle. Returns NULL if all tensors
-// are right. Otherwise returns the error and fills the report for the first wrong output.
+// are right. If a tensor is wrong, returns the error and fills the report for the first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
@@ -638,9 +642,9 @@ static const dims wide_tiles[] = {
     { 80, 4288, 16, 0 },     { 144, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
     { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },   { 392, 5544, 520, 0 },
 };
-// Shapes for matmul in e4m3, whose rows of K are 16-byte aligned. They cover tiles of 128 x 128 and 256 x 128,
-// split-K with tiles of 128 x 128, small tiles, split-K whose last pipeline stage is not full, and a C whose rows
-// do not allow TMA stores.
+// Shapes for matmul in e4m3, whose rows of K are 16-byte aligned. The shapes cover tiles of 128 x 128 and 256 x
+// 128, split-K with tiles of 128 x 128, small tiles, split-K whose last pipeline stage is not full, and a C whose
+// rows do not allow TMA stores.
 static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
@@ -698,7 +702,7 @@ static const char* lacks(const kbk_variant* v, int dtype) {
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Returns whether this fill tests a property of the operation.
+// Returns whether this kind of inputs tests a property of the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -754,7 +758,7 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    // adds the operands, which may be much larger than the result
+    // the operands of a product may be much larger than its result, so the size also counts them
     if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64;
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
@@ -1136,7 +1140,7 @@ static void run_large(const kbk_op* op) {
     free(block), free(x);
 }
 
-// Simulates a GPU with 99 KiB of shared memory per CTA. On such a GPU, flashmma backward with d = 128 uses another
+// Simulates a GPU with 99 KiB of shared memory per CTA, for which flashmma backward with d = 128 has another
 // configuration. A variant that has no configuration for 99 KiB must return an error.
 static void run_smaller_gpu(const kbk_op* op, int dtype) {
     const cudaDeviceAttr most = cudaDevAttrMaxSharedMemoryPerBlockOptin;
@@ -1340,7 +1344,7 @@ static int run_jobs(const char* op) {
 #endif
 
 int main(int argc, char** argv) {
-    // line-buffered, so that an interrupted run has printed its finished operations
+    // makes stdout line-buffered, so that an interrupted run has printed the operations that it finished
     setvbuf(stdout, NULL, _IOLBF, 1 << 16);
     const char* op = NULL;
     for (int i = 1; i < argc; i++) {

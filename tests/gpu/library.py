@@ -298,9 +298,9 @@ def streams():
         y = k(x)
         early = torch.cuda.Event()
         early.record()
-    check("on the current stream", not early.query())
+    check("the launch is on the current stream", not early.query())
     torch.cuda.synchronize()
-    near("on the current stream: y", y, want, "f32")
+    near("output of a launch on the current stream", y, want, "f32")
     # bind() allocates the scratch memory that this kernel needs
     total = kernels["sum", "run", "ticket"].bind(x)
     total()
@@ -356,8 +356,8 @@ def dlpack():
 def foreign():
     x = torch.randn(8, 100, device="cuda")
     y = kernels["softmax", "fwd", "onepass"](Foreign(x))
-    check("output allocated by kbench", isinstance(y, kk._DeviceArray), type(y))
-    near("output allocated by kbench: values", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
+    check("kbench allocates the output", isinstance(y, kk._DeviceArray), type(y))
+    near("output that kbench allocates: values", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
     kernels["softmax", "fwd"].check(y, Foreign(x))
     near(
         "oracle", torch.tensor(kernels["softmax", "fwd"].oracle(Foreign(x))), torch.softmax(x, 1).cpu(), "f32"

@@ -31,7 +31,7 @@ template <class T> __global__ void ever_less(T* cycles) {
     __syncthreads();
     if (threadIdx.x == 0) cycles[0] = wanted / 2;
 }
-// Waits for cycles[0] clock cycles in every second launch, and not at all in the others.
+// Waits for cycles[0] clock cycles in every second launch, and does not wait in the remaining launches.
 template <class T> __global__ void every_second(T* cycles) {
     T begin = clock64(), launches = cycles[1];
     while (launches % 2 && clock64() - begin < cycles[0]) {}

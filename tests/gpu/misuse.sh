@@ -84,7 +84,7 @@ case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_mem
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
 [ -z "$MISUSE" ] || finish
 
-# a kernel that returns a stored result is detected only with other inputs; correct kernels keep their times
+# a kernel that returns a stored result is detected only if its inputs change; correct kernels keep their times
 honest=memory,copy_expected,sync_expected,alloc_expected,host_timed,reset_each_time,leaves_memory,last
 run "$tmp/misuse" --fast --timeout 10s --no-progress --fresh --op $honest --json "$tmp/fresh.json"
 check_rc "--fresh" 1
@@ -94,7 +94,7 @@ case $(field memory bad message) in *"with fresh inputs (seed 43)"*) pass ;; *) 
 check_same "--fresh: the correct case" "$(field memory good status) $(field memory good verified)" '"ok" true'
 check_same "--fresh: reset_each_time" "$(field reset_each_time default status) $(field reset_each_time default verified)" '"ok" true'
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "--fresh: unexpected leaked_bytes: $(field leaves_memory default leaked_bytes)" ;; esac
-# --launches: each sample has exactly this number of launches
+# --launches N: each sample has exactly N launches
 for n in 1 20; do
     for how in "" --hot; do
         run "$tmp/misuse" --no-progress --op last,reset_each_time --launches $n $how --iters 30 --json "$tmp/launches.json"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: builds f16 kernels only for compute capability 7.5, so that the driver compiles them for this GPU.
-# Their results, computed on tensor cores with the instruction of that architecture, must be correct. Kernels that
-# need a higher compute capability must not be launched.
+# On a GPU: builds f16 kernels only for compute capability 7.5, so that the driver compiles them for this GPU. The
+# results of these kernels, computed on tensor cores with the instruction of that architecture, must be correct.
+# Kernels that need a higher compute capability must not be launched.
 . tests/lib.sh
 
 if ! "$NVCC" --list-gpu-arch | grep -qx compute_75; then skip "$NVCC knows no compute_75" && finish; fi

@@ -69,7 +69,7 @@ NVBENCH_BENCH(shared_memory_of).set_name("shared_memory");
 #else
 static work now;
 
-// The name that kbench gives case i, in the order of its table; NULL after the last.
+// Returns the name that kbench gives to case i, in the order of kbench's table; NULL after the last case.
 extern "C" const char* peers_name(int i) {
     static char name[64];
     for (const operation& o : operations) {

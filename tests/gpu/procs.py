@@ -3,7 +3,7 @@
 
 Runs a kbench program with --procs, and again with another seed (other buffer placements) and more processes. For
 each case, the median over the processes of the second run must be in the confidence interval that the first run
-printed. The intervals of runs with a single process are compared with these medians, too.
+printed. The medians must also be in the intervals of runs with a single process.
 
     --procs N        processes of the tested interval; 5
     --others N       processes of the median; 15

@@ -52,7 +52,7 @@ judged() {
 }
 judged cold
 # kbench measures the peak for a cold copy as the rate of the faster of two implementations. The faster of the two
-# benchmarked copies must reach 94 to 106 % of this peak, or 100 % within the error of the times.
+# benchmarked copies must reach 94 to 106 % of the peak for a cold copy, or 100 % within the error of the times.
 awk -F'\t' '
     function told() {
         if (op !~ /^"cold_copy_/) return

@@ -159,7 +159,7 @@ template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, ui
     }
 }
 // Makes every fourth row constant or nearly constant, so that the deviation must be computed from differences to
-// the mean. Half of the other rows begin with a number far from all later numbers.
+// the mean. In another quarter of the rows, the first number is far from the remaining numbers.
 __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
     for (int64_t r = 4 * blockIdx.x; r < rows; r += 4 * gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols; c += blockDim.x)
@@ -181,7 +181,7 @@ __global__ void read_k(const uint4* p, int64_t n, unsigned* out) {
         uint4 v = p[i];
         all ^= v.x ^ v.y ^ v.z ^ v.w;
     }
-    // depends on all data, so that the compiler does not remove the reads
+    // `all` depends on all data, so the compiler cannot remove the reads
     if (all == 0x12345678u) *out = all;
 }
 __global__ void empty_k() {}

@@ -115,10 +115,10 @@ __device__ float warp_sum(float v) {
 /*  If a timed block launches several kernels, the time that CUPTI reports for all of them includes the gaps that
    tracing adds. Tracing also slows down a kernel whose thread blocks do not all start at once. On an H200, each
    wave of large thread blocks after the first wave adds 0.1 us under tracing, as the kernel's own timestamps show.
-   Therefore such kernels measure themselves: the first thread block that starts and the last thread block that
-   ends write %globaltimer into the slot of the launch. Each launch also clears the slot for the launch RING / 2
-   later, so half of the slots hold the timestamps of the latest launches. Traced runs measure the difference
-   between CUPTI's duration and the timestamps. */
+   Therefore these two kinds of kernels measure their own time: the first thread block that starts and the last
+   thread block that ends write %globaltimer into the slot of the launch. Each launch also clears the slot for the
+   launch RING / 2 later, so half of the slots hold the timestamps of the latest launches. Traced runs measure the
+   difference between CUPTI's duration and the timestamps. */
 enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 

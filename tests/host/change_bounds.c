@@ -230,7 +230,7 @@ static void test_compared_rounds(void) {
     kbi_changes c = { of, 2 };
     memset(of, 0, sizeof of);
     for (int i = 0; i < 2; i++) of[i].before = &before[i], of[i].after = &after[i];
-    after[1].status = KB_FAILED; // only the first case is compared
+    after[1].status = KB_FAILED; // the second case failed, so only the first case is compared
     for (int rounds = 5; rounds <= 8; rounds++) {
         double logs[16];
         for (int k = 0; k < rounds; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[rounds + k] = NAN;

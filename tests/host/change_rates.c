@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the comparison of two sets of records: which cases are paired, and which changes are called a regression.
-// Simulations with fixed seeds count how often repeats of one program are called regressed, and how often planted
-// slowdowns are missed.
+// Simulations with fixed seeds count how often two runs of one unchanged program are called a regression, and how
+// often a simulated slowdown is missed.
 //     change_rates        asserts that each rate meets its bar
 //     change_rates -v     also prints the measured rates
 #include "test.h"
@@ -159,7 +159,8 @@ static void test_alone(void) {
     c = alone(11.5, 10, 0.001, 0.03);
     CHECK(c.verdict == KB_FASTER && c.improved && !c.regressed);
     CHECK(!c.open);
-    c = alone(10, 10.6, 0.001, 0.03); // significantly slower, but not significantly by more than 5 %
+    // the change is significant, but not significantly above the threshold of 5 %
+    c = alone(10, 10.6, 0.001, 0.03);
     CHECK(c.verdict == KB_SLOWER && !c.regressed && c.open);
     c = alone(10, 10.05, 0.001, 0.03);
     CHECK(c.verdict == KB_EQUIVALENT && !c.open);
@@ -316,7 +317,7 @@ static void test_repeats(void) {
     tally t = repeat(&cpu, false, 0, 0, &bare, times);
     show("  one process, no assumed noise, threshold 0: %.1f %% of equal runs are called a regression\n",
          t.alarms);
-    CHECK_THAT(!at_most(t.alarms, 5, times), "no assumed noise: only %.1f %%", t.alarms);
+    CHECK_THAT(!at_most(t.alarms, 5, times), "no assumed noise: only %.1f %% regressions", t.alarms);
 }
 
 // -- races -------------------------------------------------------------------------------------------------
@@ -505,12 +506,13 @@ static void test_severity(void) {
         memset(&c, 0, sizeof c);
         c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
-        // the more severe of the two changes, time and memory, decides
+        // the severity is the more severe one of the change of the time and the change of the memory
         c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical");
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }
-    kbi_change c; // exact multiples belong to the next higher severity
+    // a change of exactly a multiple of the threshold has the next higher severity
+    kbi_change c;
     memset(&c, 0, sizeof c);
     c.more = true;
     c.memory = 1.25, CHECK_STR(kbi_severity(&c, 0.0625), "moderate");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_check and related functions: which results pass and which fail. NaN must never pass, even if the compiler
-// assumes that NaN does not occur. Therefore check_fast_math.sh also builds this file with -ffast-math and as C++.
+// Tests which results pass kb_check and related functions, and which results fail. NaN must never pass, even if
+// the compiler assumes that NaN does not occur. Therefore check_fast_math.sh also builds this file with
+// -ffast-math and as C++.
 #include "test.h"
 #include "kit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the hardware counters of the CPU on a simulated Linux kernel. The environment variable VIRTUAL_PERF
-// selects whether this Linux kernel supports, forbids or hides the counters, or lacks the system call. Without
-// arguments, this program is the test; with arguments, it is a program of benchmarks.
+// selects whether the simulated Linux kernel supports, forbids or hides the counters, or lacks the system call.
+// Without arguments, this program is the test; with arguments, it is a program of benchmarks.
 // a program of its own: this file replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
@@ -162,7 +162,7 @@ static void test_config(void) {
         CHECK_THAT(kbi_perf_config(rows[i].text, &event) == rows[i].good, "row %d", (int)i);
         if (rows[i].good) CHECK_INT(event, rows[i].event);
     }
-    // The number of runs rises by a factor of 8 until the runs take a millisecond.
+    // kbench multiplies the number of runs of the block by 8 until all runs together take a millisecond
     static kbi_run run;
     run.kb.run = &run;
     static const struct {

@@ -65,8 +65,8 @@ KBENCH(waits) {
     }
 }
 // Stream capture rejects this timed block. If parameter at is 0, the function declares KB_EXPECT_NO_CAPTURE before
-// the block. If at is 1 or 2, it declares this only under capture. If at is 2, the block also synchronises, which
-// must be reported.
+// the block. If parameter at is 1 or 2, the function declares KB_EXPECT_NO_CAPTURE only under capture. If
+// parameter at is 2, the block also synchronises, which must be reported.
 KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
     int64_t at = kb_int(kb, "at");
     if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
@@ -227,7 +227,7 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// Functions that destroy state shared by all cases. After each of these functions, an ordinary case must still be
+// These benchmark functions destroy state that all cases share. An ordinary case that follows must still be
 // measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
@@ -297,7 +297,8 @@ KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
 // --- launches that differ ---
 
-KBENCH(shrinks) { // the state is in device memory and is never reset
+// the duration of the kernel is in device memory and is never restored
+KBENCH(shrinks) {
     static double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
@@ -339,7 +340,7 @@ KBENCH(waits_later) {
         if (++launches > 300 && kb->run->call.unit == KBI_COMPARED) cudaStreamSynchronize(kb->stream);
     }
 }
-KBENCH(wakes_up) { // not a cheat: the clock starts low, and the launch times follow the clock
+KBENCH(wakes_up) { // must not be flagged: the clock starts low, and the launch times follow the clock
     int launches = 0;
     KB_TIME(kb) {
         gpu.cycles = ++launches < 40 ? 0.6 : 1.8;
@@ -426,7 +427,7 @@ KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // the last allocated block is t
     }
     kb_check(kb, y, want, 64, 1e-6);
 }
-KBENCH(no_room) { // there is no memory to save the contents of its output
+KBENCH(no_room) { // memory is too small to save a copy of the output
     int64_t n = ((int64_t)9 << 28) / 4;
     float *y = KB_ALLOC(kb, float, n), want[64] = { 0 };
     if (!y) return;
@@ -483,7 +484,8 @@ static void places_of(kb_state* kb, double ns) {
     static const function shaped = { "boxed", 24, 105, 256, 1000, 0, false };
     operation o = { KERNEL, &shaped, ns, NULL, NULL, NULL };
     KB_TIME(kb) { submit(kb->stream, o); }
-    kb_bytes(kb, 4.25e6); // in 2e-5 s: 5 % of the copy bandwidth
+    // 4.25 MB in 2e-5 s are 5 % of the copy bandwidth
+    kb_bytes(kb, 4.25e6);
     kb_check_that(kb, on_device(d) && !on_device(h) && !on_device(p), on_device(d), 0,
                   "memory of KB_ALLOC, KB_ALLOC_HOST or KB_ALLOC_PINNED");
 }
@@ -713,8 +715,8 @@ static double known_off(int i) {
 }
 static void check_known(const char* arguments, int want) {
     bool off = true;
-    // On a busy machine, --fast takes too few samples of the event overhead, which drifts. Therefore the test
-    // makes up to three attempts.
+    // On a busy machine, --fast takes too few samples of the event overhead, which drifts, so check_known makes up
+    // to three attempts.
     for (int attempt = 0; off && attempt < 3; attempt++) {
         run(arguments);
         off = false;
@@ -989,7 +991,8 @@ static void test_timers(void) {
     CHECK_HAS(text(0, "message"), "another profiler is attached");
     run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate");
     CHECK_HAS(text(0, "message"), "CUPTI does not time graphs");
-    // If CUPTI loses the record of a launch, its duration must not count as 0 ns; instead the sample is repeated.
+    // if CUPTI loses the record of a launch, the duration of this launch must not count as 0 ns; instead the
+    // sample is repeated
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     double again = 0;
     CHECK_INT(file.n, 6);
@@ -999,12 +1002,12 @@ static void test_timers(void) {
         again += number(i, "samples_retaken");
     }
     CHECK_THAT(again >= 5, "%g taken again", again);
-    // CUPTI delays the first launch after tracing is switched on. This delay must not happen while a launch gate
-    // is closed.
+    // CUPTI delays the first launch after tracing is switched on. The launch gate must not be closed during this
+    // delay.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
     CHECK_HAS(text(0, "counters"), "\"cupti\": ");
     CHECK_INT(number(0, "samples_retaken"), 0);
-    // the first launch takes long because it loads code; this must not reduce the number of launches per sample
+    // the first launch takes long because it loads code, which must not reduce the number of launches per sample
     run("--op lazy --iters 20 --warmup 5");
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
@@ -1185,8 +1188,8 @@ static void test_roofs(void) {
     const char* most = strstr(text(2, "message"), "where the machine reaches "); // 1.2 times the int8 peak
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
-    // First, a newer version of cuBLASLt fails to start, so kbench uses an older version. In the second run,
-    // kbench finds no version of cuBLASLt.
+    // In the first run, a newer version of cuBLASLt fails to start, so kbench uses an older version. In the second
+    // run, kbench finds no version of cuBLASLt.
     run("VIRTUAL_CUBLAS=14,13 --op product --fast -a tflops=650");
     CHECK_HAS(text(0, "roof"), "f16");
     run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
@@ -1206,7 +1209,7 @@ static void test_roofs(void) {
     check_output("Top/s  (measured in");
     check_output("copy roof, one core");
     // The simulated cuBLASLt takes a second to open. The printed times of the peak measurements must not include
-    // this second.
+    // the time to open cuBLASLt.
     start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env");
     check_output("tf32 roof");
     for (const char* at = output(); (at = strstr(at, "measured in ")) != NULL; at++) {
@@ -1293,8 +1296,8 @@ static void test_rotation(void) {
     CHECK_HAS(text(1, "message"), "once too often");
     CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
     CHECK_INT(ends_of("broken", "").gone, 0);
-    // Memory is too small for the copies of all implementations' data. Therefore each implementation is measured
-    // alone, and none is compared.
+    // Memory is too small for the copies of all implementations' data, so each implementation is measured alone,
+    // and none is compared.
     run("VIRTUAL_L2=1 VIRTUAL_MIB=75 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1326,8 +1329,8 @@ static void test_selftest(void) {
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
-    // The virtual GPU does not check addresses. Therefore the planted invalid address is not found, and the
-    // self-test must report this.
+    // The virtual GPU does not check addresses. Therefore the self-test does not detect the planted invalid
+    // address, and must report that it is not found.
     check_output("FAIL  planted mistakes               18 of 19 got their flag and no time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
@@ -1575,8 +1578,8 @@ static void launch_twice(kb_stream stream, void* user) {
 }
 
 // Tests mode "graph", in which a sample is a CUDA graph with many launches one after another. The time of a launch
-// includes the gap to the next launch, and no bias is subtracted. A block that stream capture rejects gets no time
-// in this mode.
+// includes the gap to the next launch, and no bias is subtracted. In mode "graph", a block that stream capture
+// rejects gets no time.
 static void test_graphs(void) {
     kb_function fns[3] = { launch_5us, launch_twice, launch_5us };
     static const char* const names[] = { "once", "twice", "refuses" };
@@ -1744,7 +1747,7 @@ int main(int argc, char** argv) {
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
     // kbench subtracts the event overhead that it measured without a gate. The arguments of the kernel add 0.17 us
-    // to this overhead, but with --no-audit kbench does not know the arguments.
+    // to the event overhead, but with --no-audit kbench does not know the arguments.
     CHECK_THAT(fabs(number(0, "time_ms") - 0.00517) < 0.0001, "waits: %g ms", number(0, "time_ms"));
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_THAT(number(0, "samples_retaken") >= 2, "waits: %s taken again", text(0, "samples_retaken"));

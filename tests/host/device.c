@@ -160,7 +160,8 @@ static void test_gate(void) {
     kbi_gate_alarm(SIGALRM);
     CHECK_INT(*g->flag, 1), CHECK_INT(g->alarmed, 1);
     kbi_gate_open();
-    CHECK(!g->gated); // the other launches of the group have no gate
+    // the watchdog opened the gate, so the remaining launches of the group have no gate
+    CHECK(!g->gated);
     cudaStreamSynchronize(g->stream);
     // `ungated` is set after the watchdog fired in two samples in a row.
     g->ungated = false, g->alarms = 0;
@@ -233,7 +234,7 @@ static void test_groups(void) {
         kbi_launch_end();
         run->sampling.open = false;
     }
-    // A group in which the watchdog fired is repeated. After the second such group in a row, all groups are
+    // If the watchdog fires in a group, the group is repeated. If it fires in two groups in a row, all groups are
     // repeated without a gate.
     run = new_run();
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
@@ -345,7 +346,8 @@ static void test_graphs(void) {
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
-    // A sample in which the watchdog fired is repeated; after two such samples in a row, samples have no gate.
+    // If the watchdog fires in a sample, the sample is repeated; if it fires in two samples in a row, samples have
+    // no gate from then on.
     gpu.at_graph = alarm_at_graph;
     for (int k = 0; k < 2; k++) {
         kbi_graph_alone(run);
@@ -487,7 +489,7 @@ static void test_calibration(void) {
         CHECK_REAL(kbi_empty_time_limit(KBI_HOT, wide), reads, 0.05);
     }
     c->row = row;
-    // The empty kernel's own time is assumed to be uniform between 0 and its upper limit. Then 1.96 standard
+    // The empty kernel's own time is assumed to be uniform between 0 and its upper limit, so 1.96 standard
     // deviations cover all possible values.
     c->empties[wide].most[KBI_HOT] = 1000;
     c->row = 700;
@@ -624,8 +626,8 @@ static void test_seen(void) {
 }
 
 // If no separate process inspects the block, each run observes whether streams other than kb->stream are busy. If
-// two observations find the streams idle, the check ends without a flag. If four find them busy, SIDE_STREAM is
-// set.
+// two observations find the streams idle, the check ends without a flag. If four observations find the streams
+// busy, SIDE_STREAM is set.
 static void test_looks(void) {
     static const struct {
         const char* looks; // b: busy

@@ -103,7 +103,8 @@ static void test_contest(void) {
     for (int i = 0; i < RIVALS; i++) g.descs[i].params = params, g.descs[i].n_params = 2;
     g.descs[0].dtype = g.descs[1].dtype = g.descs[2].dtype = "f32";
     CHECK(play(&g));
-    unit[0] = value[0] = '?'; // the records must not point to these strings
+    // the records must have their own copies of the strings unit and value
+    unit[0] = value[0] = '?';
     const kb_result* r = g.results;
     CHECK_STR(r[1].name, "spin/impl=two/dtype=f32/rows=512/shape=wide");
     CHECK_INT(r[0].params.n, 3);

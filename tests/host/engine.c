@@ -84,7 +84,7 @@ static void test_absolute(void) {
         // target duration of a sample: 1 ms with the coarse clock, 20 us with the fine clock
         CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us);
         kb_result_free(&r);
-        kbi_meter.wall_step = 0; // then the real, fine clock
+        kbi_meter.wall_step = 0; // the second pass uses the real clock, which is fine
     }
 }
 
@@ -310,8 +310,8 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A slightly longer
-// block gets the flag FLOOR.
+// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A block that takes
+// slightly longer than reading the clock gets the flag FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
     for (int work = 0; work < 3; work++) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds. The intervals must
-// contain the true value as often as promised. Equal implementations must be called different as rarely as
-// promised, and a true difference must be found.
+// Tests the coverage of the intervals and the error rates of the verdicts, by simulation with fixed seeds. The
+// intervals must contain the true value as often as promised. Equal implementations must be called different as
+// rarely as promised, and a true difference must be found.
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //
-// A percentage fails its bar only if it misses the bar by more than 2.33 standard errors of a binomial at the bar.
-// If the true percentage equals the bar, one check in a hundred fails by chance. Seeds are fixed, so a test that
-// passes keeps passing until the code changes.
+// A measured percentage fails only if it misses its limit by more than 2.33 standard errors of a binomial whose
+// probability is the limit. If the true percentage equals the limit, one check in a hundred fails by chance. Seeds
+// are fixed, so a test that passes keeps passing until the code changes.
 #include "test.h"
 #include "kit.h"
 
@@ -357,11 +357,11 @@ static outcomes scatter_of(int scatter, int runs) {
 // The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal. The
 // limits in this test are for five other distributions, to which kbench was not tuned. With these five
 // distributions, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of the cases.
-// It is only 82 % for data with two placements that half of the processes use each, because the median jumps
-// between the placements. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the
-// cases. It is only 41 % if a tenth of the processes is slow, because 59 of 100 sets of five processes contain no
-// slow process. Equal implementations are never called different. An implementation that takes 2 % longer (four
-// standard deviations of a process) is found in 92, 100, 84, 93 and 98 % of the cases.
+// The 82 % are for data with two placements that half of the processes use each, because the median jumps between
+// the placements. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. The
+// 41 % are for a distribution in which a tenth of the processes is slow, because 59 of 100 sets of five processes
+// contain no slow process. Equal implementations are never called different. An implementation that takes 2 %
+// longer (four standard deviations of a process) is found in 92, 100, 84, 93 and 98 % of the cases.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
@@ -395,9 +395,9 @@ typedef struct verdicts {
     double different, interval, found, equivalent, rounds;
 } verdicts;
 
-// Simulates one comparison of a baseline, its A/A control and `others` implementations. The first of these
-// implementations takes longer by the relative amount `gain`. `sd` is the standard deviation of the logarithm of
-// the ratio of times in one round. A comparison has at most 64 rounds. If `fixed` is not 0, the comparison has
+// Simulates one comparison of a baseline, its A/A control and `others` implementations. The first implementation
+// after the baseline takes longer by the relative amount `gain`. `sd` is the standard deviation of the logarithm
+// of the ratio of times in one round. A comparison has at most 64 rounds. If `fixed` is not 0, the comparison has
 // exactly `fixed` rounds, without sequential stopping. The precision of the samples is assumed to be sufficient,
 // so only the ratios decide when a comparison ends.
 static void comparison(int noise, int others, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
@@ -458,8 +458,8 @@ static verdicts comparisons(int noise, int others, double gain, double sd, int f
 
 // Tests comparisons with sequential stopping: a comparison ends when its intervals are narrow, whatever the sign
 // of the difference is. Sequential stopping hardly raises the rate of false alarms above 5 %, as the column
-// "interval alone" shows. Autocorrelated rounds make the interval invalid, but not the verdict. A verdict requires
-// two more conditions. The difference must exceed the difference between the baseline and its A/A control, and a
+// "interval alone" shows. Autocorrelated rounds make the interval invalid, but not the verdict. For the verdict
+// "different", the difference must also exceed the difference between the baseline and its A/A control, and a
 // difference of 1 % must be outside the interval.
 static void test_comparisons(void) {
     const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);

@@ -270,7 +270,7 @@ static void test_rates(void) {
         { 0.8405e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_OK, "write", "memory", NULL, 105.0625 },
         { 0.8415e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         // For a case on one core of the host, data from caches may make the rate higher than the memory peak. If
-        // the rate far exceeds this peak, memory is not the bound.
+        // the rate far exceeds the memory peak, memory is not the bound.
         { 1.49e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", "memory", NULL, 149 },
         { 1.51e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", NULL, NULL, 151 },
         { NAN, 6e6, 0, KB_F16, 1, 0, KB_OK, "f32", "compute", "f32", 300 },
@@ -288,8 +288,8 @@ static void test_rates(void) {
         CHECK_STR(r.compute_roof, rows[i].computes), CHECK_REAL(r.gpu_efficiency, rows[i].percent, 1e-9);
         CHECK_REAL(r.throughput_gbps, rows[i].bytes * 1e-6, 1e-12), CHECK_REAL(r.gflops, rows[i].flops * 1e-6, 1e-12);
     }
-    // if the rate of a copy of the same size is known, the efficiency is relative to this rate; everything else is
-    // unchanged
+    // If the rate of a copy of the same size is known, the efficiency is relative to this rate instead of the
+    // memory peak.
     fresh("cold"), roofs(), m.bytes = 0.96e6, m.reached = 1.2e9;
     kbi_judge_rates(&r, &m, &machine);
     CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
@@ -751,13 +751,14 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // Two equal implementations are EQUIVALENT. If one has fewer than six rounds, they are not compared.
+    // Two equal implementations get the verdict EQUIVALENT. An implementation with fewer than six rounds is not
+    // compared.
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
-    // Two implementations launch different grids, so their biases may differ by an unknown error. The interval of
-    // the ratio must widen by this error, relative to the time of each implementation. This must hold for one
-    // process and for several processes.
+    // Two implementations launch different grids, so their biases may differ by an unknown error. The relative
+    // size of this error in the time of each implementation must widen the interval of the ratio, for one process
+    // and for several processes.
     static const double unlike[] = { 0.002, 0.001 };
     for (int processes = 1; processes <= PROCESSES; processes += 2) {
         double low[2], high[2];
@@ -775,9 +776,9 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // A bias error of 20 ns makes a time of 30 ns so uncertain that the true time may be 13 ns, but a time of 60
-    // ns not. If the error exceeds the time, the true time is unknown, and the upper limit of the ratio is 1000
-    // times the measured ratio.
+    // The error of the bias is 20 ns. A time of 30 ns may then truly be 13 ns, so 13 and 30 ns are not different;
+    // 13 and 60 ns are. If the error exceeds the time, the true time is unknown, and the upper limit of the ratio
+    // is 1000 times the measured ratio.
     static const struct {
         double ms[2], error_ns;
         kb_verdict verdict;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the judgement of scripted samples. Every planted behaviour gets its flag and no other, every implausible
-// time is withheld, and speedups and ratings are computed from the times. Without arguments this program is the
-// test; the test runs the program again with arguments, as benchmarks with scripted times.
+// Tests how kbench judges samples whose times a script returns. Every scripted behaviour must get its flag and no
+// other flag, every implausible time must be withheld, and speedups and ratings must follow from the times.
+// Without arguments this program is the test; the test runs the program again with arguments, as benchmarks with
+// scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);
     // the time falls to 0.76 of the first time after 200 samples
     if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i);
-    // faster from sample 60 on, as if another program had ended
+    // the time halves at sample 60, as if another program had ended
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
@@ -205,7 +206,7 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
     CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
-    // the flags are these and not WORK_CHANGED, because a varying clock could also cause a slow decrease
+    // WORK_CHANGED is not set, because a varying clock could also make the times fall slowly
     CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]");
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // flagged as BIMODAL or as DRIFT
@@ -413,14 +414,15 @@ static void test_contest(void) {
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
     // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single
-    // sample. Therefore the slow implementation takes part in more rounds.
+    // sample, so the slow implementation takes part in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // implementations from the 65th on run in separate rounds
+    // a comparison of 70 implementations runs the first 64 in common rounds, and the remaining six in separate
+    // rounds
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -428,8 +430,8 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // With --rounds, implementations from the 65th on also run in separate rounds. A set of rounds holds 64
-    // implementations and the A/A control.
+    // With --rounds, the first 64 implementations and the A/A control run in common rounds, and the remaining six
+    // in separate rounds.
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -511,8 +513,8 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // The samples are divided into ten blocks. Either each block is faster than the preceding block, which is
-    // flagged, or one block is not.
+    // The samples are divided into ten blocks. In the first test each block is faster than the preceding block,
+    // which is flagged; in the second test one block is not faster, which is not flagged.
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;

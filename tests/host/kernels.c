@@ -92,9 +92,9 @@ static void test_signatures(void) {
     check(kbk_has_option("x[*] -> y[*]; p=0.1 seed=0", "seed") && !kbk_has_option("p[p] -> y; ap=1", "p"), "options");
 }
 
-/* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors). There are two
-   exceptions. For access patterns, only the useful bytes of an input count. For the embedding lookup, the expected
-   number of distinct rows for uniform ids counts. */
+/* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors), with two
+   exceptions. For access patterns, only the useful bytes of an input count. For the embedding lookup, only the
+   expected number of distinct rows counts, if the ids are uniform. */
 static void test_bytes_are_tensors(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++)
         for (int elem = 2; elem <= 4; elem += 2) {
@@ -144,7 +144,7 @@ static void test_dropout(void) {
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
     double p = 1 - 6554 / 65536.0;
-    check(wrong == 0, "element i uses half word i mod 8 of block i / 8");
+    check(wrong == 0, "element i uses 16 bits, number i mod 8, of random block i / 8");
     check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "number of kept elements, within five standard deviations");
     check(all == N && none == 0, "p = 0 keeps all, p = 1 nothing");
 }
@@ -519,7 +519,7 @@ static void test_verifier(void) {
         // the check finds an element that was never written (all bytes 0xFF)
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
-        check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains both values");
+        check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains the result and the expected value");
         // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
         double nan = kbki_from_bits(0x7FF8ull << 48);
@@ -650,7 +650,7 @@ static void test_choices(void) {
                                                          each.pair, each.tile_m * each.tile_n);
                         check(each.elem == elem && (!k || by[k].clocks >= by[k - 1].clocks), "best first");
                         check(!by[k].split || room <= kbki_select_pieces(&s, elem, batch),
-                              "workspace for split-K in every configuration that can be tuned");
+                              "split-K has workspace in every tunable configuration");
                     }
                     check(choose(&s, elem, batch, sms).clocks == by[0].clocks, "chooses the fastest");
                 }
@@ -719,7 +719,7 @@ static void test_tf32(void) {
 // --- kbk_launch validates its arguments first, so invalid arguments are reported with and without CUDA
 static int says(const char* why, const char* words) { return why && strstr(why, words); }
 static void test_launch_arguments(void) {
-    static double room[8]; // never read or written
+    static double room[8]; // this memory is never read or written
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
         const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;
