@@ -2,9 +2,9 @@
 /* Tests attention forward with wgmma and TMA (rungs 7 to 10). A kernel must select the right key among all keys
    exactly, and count every visible key of a row once. Masked keys must have no effect. Results may differ from a
    reference in double precision only by the rounding of 16-bit values and f32 sums. A kernel must write all of o
-   and lse and nothing else, and reject shapes that TMA does not support. Also tests attention backward (rung 7):
-   the gradient of each row must go only to the key that the row matches, and dk and dv must be bitwise
-   reproducible. After the tests, the program measures the speed of the kernels.
+   and lse and nothing else, and reject shapes that TMA does not support. For attention backward (rung 7), the
+   gradient of each row must go only to the key that the row matches, and dk and dv must be bitwise reproducible.
+   After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -20,8 +20,8 @@
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
    A printed time is the median over rounds. In each round, CUDA events measure 20 launches of the kernel and 20
-   launches of flashmma. The buffers of all launches together exceed the L2 cache. The program prints one line per
-   failure. Exit code: 0 if all tests pass, 1 after failures, 77 without a GPU. */
+   launches of flashmma. The buffers of all launches together exceed the L2 cache. The test program prints one line
+   per failure. Exit code: 0 if all tests pass, 1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #ifndef KBK_TRAP_AFTER
 #define KBK_TRAP_AFTER 2
@@ -326,8 +326,8 @@ template <class T> static void try_shape(const bench<T>& x, const rung& r, shape
     if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
     for (int operand = 0; operand < 3 && s.n == 17 && fill == RANDOM; operand++) try_one(x, r, s, fill, 0, operand);
 }
-// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the map of
-// its own input.
+// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the tensor
+// map of its own input.
 template <class T> static void try_addresses(bench<T> x, const rung& r) {
     shape s = { 2, 136, 64, 1 };
     T *q = x.q, *k = x.k, *v = x.v;
@@ -378,8 +378,8 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
-    // the device must be synchronised here, because a memset of memory that the host can access is not ordered
-    // with the stream
+    // the device must be synchronised before the launch, because a memset of memory that the host can access is
+    // not ordered with the stream
     CUDA(cudaDeviceSynchronize());
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
@@ -424,9 +424,9 @@ __global__ void back_lse_k(const double* from, float* to, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         to[i] = (float)from[i];
 }
-// Writes one kind of special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v. Also
-// makes rows that see no key. The causal mask must not hide NaN in do or k, or infinity in q, because products
-// with masked values are not skipped.
+// Writes one kind of special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v. Some rows
+// see no key. The causal mask must not hide NaN in do or k, or infinity in q, because products with masked values
+// are not skipped.
 template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
     int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
     int64_t first = (int64_t)head * n;
@@ -578,7 +578,7 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     }
     kbk_args a = back_arguments(x, s, GUARD);
     CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
-    // if this launch fails, back_one() below repeats it and prints the reason
+    // if the launch fails, back_one() repeats the launch and prints the reason
     r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream);
     for (int k = 0; k < 2; k++)
         CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));

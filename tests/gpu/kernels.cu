@@ -39,7 +39,8 @@ static int capability; // compute capability times ten
 // command-line option: test only this variant
 static const char* only;
 // Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
-// through: number of jobs that have finished the operation. passed, failed: number of checks in all these jobs.
+// through: number of jobs that have finished the operation. passed, failed: number of passed and of failed checks
+// in all jobs.
 static struct account {
     int taken;
     struct {
@@ -349,8 +350,8 @@ static const char* intact(const char* p, size_t n) {
     return NULL;
 }
 
-// Returns whether an output is exact if the inputs are integers: it is a sum of integers, or the quotient of two
-// such sums. dx of a norm is not a sum of integers.
+// Returns whether an output is exact if the inputs are integers: an exact output is a sum of integers, or the
+// quotient of two sums of integers. The gradient dx of a norm is not a sum of integers.
 static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
@@ -431,8 +432,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
-// Tests one variant on one prepared job at one set of offsets: launches it directly, then once more to compare the
-// bits.
+// Tests one variant on one prepared job at one set of offsets: launches it directly, then launches it again and
+// compares the bits of the outputs.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
@@ -702,7 +703,7 @@ static const char* lacks(const kbk_variant* v, int dtype) {
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Returns whether this kind of inputs tests a property of the operation.
+// Returns whether a kind of inputs tests a property of the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -722,10 +723,10 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Returns whether a variant is known to fail for this kind of inputs. Attention on tensor cores multiplies masked
-   values by zero (in backward: q, k and do), so such variants are not tested with NaN and infinity in these
-   inputs. Variants that add many f32 terms one by one to a much larger first term have a larger error than a tree
-   reduction. */
+/* Returns whether a variant is known to fail for the job's kind of inputs. Attention on tensor cores multiplies
+   masked values by zero (in backward: q, k and do), so variants that use tensor cores are not tested with NaN and
+   infinity in masked inputs. Variants that add many f32 terms one by one to a much larger first term have a larger
+   error than a tree reduction. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
@@ -734,8 +735,8 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// Long rows are skipped: a loop over so many columns takes minutes under racecheck, and shorter rows run the same
-// code.
+// Returns whether a case takes too long: a loop over more than 10,000 columns takes minutes under racecheck, and
+// shorter rows test the same code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -758,7 +759,8 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    // the operands of a product may be much larger than its result, so the size also counts them
+    // the operands of a product may be much larger than its result, so the size that limits the test also counts
+    // the operands
     if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64;
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
@@ -862,7 +864,7 @@ static void run_sizes(const kbk_variant* v, int dtype) {
     expect_rejected(v, dtype, &a, "negative", "the lowest integer as " #size);
     KBK_SIZES(NEGATIVE)
     a = good;
-    // the product of these two sizes, computed in 64 bits, overflows and gives 2^46
+    // rows * cols, computed in 64 bits, overflows and gives 2^46
     a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64;
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows");
     expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of such a shape", "not 0");

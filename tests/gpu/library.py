@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.kernels on a GPU with PyTorch. Every operation, direction, implementation and element type runs once on a
-small shape, and is compared with the oracle and with PyTorch in double precision. Also tests rows that are masked or
-have huge values, gradients against autograd, streams, captured graphs, arrays of other libraries, and five comparisons
-with PyTorch. Prints FAIL lines and ends with "N passed, N failed".
-"""
+small shape, and is compared with the oracle and with PyTorch in double precision. The script also tests rows that
+are masked or have huge values, gradients against autograd, streams, captured graphs, arrays of other libraries,
+and five comparisons with PyTorch. Prints FAIL lines and ends with "N passed, N failed"."""
 
 import sys
 import time

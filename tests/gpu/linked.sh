@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: examples 05 and 06 and the programs of tests/extract.py are linked with compiled kernels. Each program
-# must pass its check and get a time. The object file contains only softmax and matmul, because these compile in a
-# minute.
+# must pass its check and get a time. The object file contains only softmax and matmul, because these two
+# operations compile in a minute.
 . tests/lib.sh
 
 fast="--fast --no-color --no-progress"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Compares the times of the matmul variant `select` with those of cuBLAS, in bf16. kbench measures both with a
-   cold L2 cache, on shapes drawn from a seed. Prints the ratio of the two times for each shape, the geometric mean
-   of the ratios, and the worst ratio. Also checks that select and cuBLAS compute equal products.
+/* Compares the times of the matmul variant `select` with the times of cuBLAS, in bf16. kbench measures both
+   functions with a cold L2 cache, on shapes drawn from a seed. Prints the ratio of the two times for each shape,
+   the geometric mean of the ratios, and the worst ratio. The program also checks that select and cuBLAS compute
+   equal products.
 
    nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/matmul_shapes.cu -o matmul_shapes
    ./matmul_shapes [OPTION...]          (-ldl on an old glibc)

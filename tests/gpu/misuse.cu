@@ -272,7 +272,7 @@ FAULT(exits) {
     }
 }
 
-// only --fresh detects this mistake, so misuse.sh runs this benchmark again with --fresh
+// only the option --fresh detects a reused result, so misuse.sh runs the benchmark again with --fresh
 KBENCH_IMPL(memory, good) { good(kb); }
 KBENCH_IMPL(memory, bad) {
     data d = make(kb);

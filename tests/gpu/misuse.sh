@@ -26,7 +26,7 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/gpu/misuse.cu); do
     case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the correct case has no time" ;; esac
     check_same "$op: the correct case is verified" "$(field $op good verified)" true
 done
-# fault OPERATION FLAGS: checks that the record has one of these flags, and no time
+# fault OPERATION FLAGS: checks that the record of OPERATION has one of FLAGS, and no time
 fault() {
     op=$1 && shift
     check_same "$op: status" "$(field $op bad status)" '"failed"'
@@ -106,8 +106,8 @@ for n in 1 20; do
     done
 done
 
-# Kills the worker, the supervisor or both after the given number of seconds, then resumes the run. In the end, the
-# file must contain one record of each case.
+# Kills the worker process, the supervisor process or both after the given number of seconds, then resumes the run.
+# In the end, the file must contain one record of each case.
 lines=$tmp/killed.jsonl
 for kill in all:1.4 supervisor:1.8 all:0.5 supervisor:2.3 worker:1; do
     setsid "$tmp/misuse" --fast --no-progress --filter /impl=good --jsonl "$lines" --resume > "$out" 2> "$err" < /dev/null &

@@ -121,7 +121,7 @@ class Case:
                 self.run[name] = self.own(library, variant, name)
 
     def own(self, library, variant, name):
-        """Checks the results of a kernel of the library twice, and returns a function that launches it."""
+        """Checks the results of a kernel of the library twice, and returns a function that launches the kernel."""
         args, row = library_api._Args(), library.rows[(*(self.op + "/fwd").split("/")[:2], variant)]
         args.s.rows, args.s.cols = self.x.shape
         for k, tensor in enumerate({"softmax": (self.x,), "layernorm": (self.x, self.w, self.b)}.get(

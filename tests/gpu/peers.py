@@ -12,7 +12,7 @@ with its default options; nvbench times every twentieth copy with its default op
 times all copies with the given options.
 
 NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (cmake downloads nvbench's
-dependencies). NVBENCH_PROGRAM is a program that was built in this way. PEERS_LIBRARY is peers.cu as a shared
+dependencies). NVBENCH_PROGRAM is a program that cmake built from both. PEERS_LIBRARY is peers.cu as a shared
 library; by default NVCC builds it. do_bench needs torch and triton in the Python that runs this script. A harness
 that is missing is skipped, and the reason is printed."""
 import argparse
@@ -102,7 +102,7 @@ def find_do_bench():
 
 
 def run(command):
-    """Runs the command, and returns its output and its duration in seconds."""
+    """Runs a command, and returns the output of the command and its duration in seconds."""
     began = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wall = time.monotonic() - began
@@ -299,7 +299,7 @@ def main():
     parser.add_argument("--default-rounds", type=int, default=1, help="rounds of nvbench with its default options")
     parser.add_argument("--nvbench-options", default="--timeout 0.1 --no-batch", metavar="OPTIONS")
     parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--full", metavar="OPTIONS", help="also run the complete sweep by nvbench, with these options")
+    parser.add_argument("--full", metavar="OPTIONS", help="also run nvbench with OPTIONS on all copies of the sweep")
     o = parser.parse_args()
     if o.rounds < 2:
         parser.error("--rounds must be 2 or more, because the spread is computed")

@@ -14,8 +14,8 @@ printed. The medians must also be in the intervals of runs with a single process
     ARGUMENT         passed to PROGRAM
 
 Limits: the interval must contain the other processes' median for 90 % of the cases with --procs, and for 75 % with
-a single process. Otherwise the exit code is 1. For kernels that take at least 5 us, the program also prints how
-many intervals have a half-width of at most 1 %."""
+a single process. If a limit is not met, the exit code is 1. For kernels that take at least 5 us, the program also
+prints how many intervals have a half-width of at most 1 %."""
 import argparse
 import json
 import os

@@ -147,7 +147,7 @@ def contests():
 
 def backward():
     """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. Stream capture rejects
-    this backward pass, but kbench must time it."""
+    such a backward pass, but kbench must give it a time."""
     x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
     dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
     norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)

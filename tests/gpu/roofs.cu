@@ -149,8 +149,8 @@ struct memory_row {
     kb_traffic does, said;
     int mib;
     // KBI_ROOFS: the declared work exceeds the highest arithmetic peak. KBI_NO_ROOF: the declared work exceeds the
-    // highest memory peak. Another peak of kbench.h: the declared work exceeds this peak. -3: the declared work is
-    // possible.
+    // highest memory peak. Index of another peak: the declared work exceeds the peak with this index. -3: the
+    // declared work is possible.
     int impossible;
     kb_dtype flops;
 };

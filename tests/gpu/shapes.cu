@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Contains kernels of 1 us to 3 ms in many launch configurations, and timed blocks with several kernels. No
-// constant of kbench was fitted to these kernels. Two kinds of timed blocks write their own timestamps: blocks
-// with several kernels, and kernels with more thread blocks than are resident at once. python3 tests/gpu/shapes.py
-// ./shapes compares kbench's times with CUPTI's durations and with the timestamps:
+// constant of kbench was fitted to kernels of shapes.cu. Two kinds of timed blocks write their own timestamps:
+// blocks with several kernels, and kernels with more thread blocks than are resident at once. The script
+// tests/gpu/shapes.py compares kbench's times with CUPTI's durations and with the timestamps:
+//     nvcc -O3 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/shapes.cu -o shapes
+//     python3 tests/gpu/shapes.py ./shapes
 // The timestamps need --cold or --hot: with a graph (--rotate), all launches would write their timestamps into one
 // slot. SHAPES_PLACE=n in the environment shifts the buffers by n times 34 MiB.
 #define KBENCH_IMPLEMENTATION
@@ -164,8 +166,8 @@ static int order(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// Adds the median time of the latest launches, computed from their timestamps, to the record. Like kbench, this
-// function takes the median over means of eight consecutive launches. Therefore kbench and the timestamps give
+// Adds the median time of the latest launches, computed from their timestamps, to the record. Like kbench,
+// note_stamps takes the median over means of eight consecutive launches. Therefore kbench and the timestamps give
 // equal medians for a timed block whose time alternates between two values. The resolution of %globaltimer is 32
 // ns.
 static void note_stamps(kb_state* kb) {
@@ -178,7 +180,7 @@ static void note_stamps(kb_state* kb) {
         // skips a launch that was captured for the audit but never ran
         if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]);
     }
-    // kbench has not measured yet: this call of the benchmark function only checks the outputs
+    // kbench has not measured samples yet: the first call of the benchmark function only checks the outputs
     if (n < 20) return;
     n -= TOGETHER - 1;
     for (int i = 0; i < n; i++) {

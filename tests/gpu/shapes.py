@@ -5,10 +5,10 @@ PROGRAM [OPTION...] [-- ARGUMENT...]
 Runs the compiled tests/gpu/shapes.cu cold and hot, with the default timer and with --timer cupti, and compares the
 medians over processes. Each process has another placement of its buffers; the n-th processes of both timers have
 equal placements. Timed blocks with one kernel are compared with CUPTI's durations. Tracing slows down timed blocks
-with several kernels, and kernels with more thread blocks than are resident at once. Such a block is compared with
-its own timestamps, which a run without tracing takes. The timestamps do not cover the start and the end of a
-kernel. The time that they miss (the "edge") is added to the timestamps. The edge is CUPTI's duration of one traced
-kernel minus the timestamps of the same launches.
+with several kernels, and kernels with more thread blocks than are resident at once. A timed block that tracing
+slows down is compared with timestamps that its kernels write in a run without tracing. Timestamps do not cover the
+start and the end of a kernel; the time that is missing (the "edge") is added to the timestamps. The edge is
+CUPTI's duration of one traced kernel minus the timestamps of the same launches.
 
     --processes N    processes of each of the four kinds; 3
     --keep FOLDER    keeps the records there, and reuses existing ones

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Benchmarks third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, memory that
    the benchmark function allocates, managed and mapped memory, streams that fork and join, graphs, wmma, and work
-   in place. No constant of kbench was tuned on these benchmarks. The three implementations of an operation call
-   one common function, so kbench must not report an implementation as slower or faster. third_party.sh requires
-   for each case a time, or the flag that the case must get.
+   in place. No constant of kbench was tuned on benchmarks of this file. The three implementations of an operation
+   call one common function, so kbench must not report an implementation as slower or faster. third_party.sh
+   requires for each case a time, or the flag that the case must get.
 
    nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
@@ -32,7 +32,8 @@
     KBENCH_IMPL(op, c, __VA_ARGS__) { op##_of(kb); } \
     static void op##_of(kb_state* kb)
 #define SIZES KB_AXIS("n", 65536, 1048576)
-// Checks a call of a library or of the CUDA runtime; if it failed, the case fails, because nothing can be timed.
+// Checks a call of a library or of the CUDA runtime; if the call failed, the case fails, because nothing can be
+// timed.
 #define NEED(call)                                               \
     do {                                                         \
         int code = (int)(call);                                  \
@@ -149,7 +150,7 @@ static void replay(kb_state* kb, bool said) {
     cudaGraphExecDestroy(exec), cudaGraphDestroy(graph), cudaStreamDestroy(s);
 }
 OTHER(graph, SIZES) { replay(kb, true); }
-// stream capture rejects the block; it is timed nevertheless, and the message names the call
+// stream capture rejects a call of the block; the block is timed nevertheless, and the message names the call
 OTHER(graph_unsaid, SIZES) { replay(kb, false); }
 OTHER(forked, SIZES) {
     int n = (int)kb_int(kb, "n");

@@ -18,7 +18,7 @@ static void show(const char* format, ...) {
 }
 
 // Returns by how many percent a measured percentage may miss its limit `bar`: 2.33 standard errors of a binomial
-// whose probability is this limit.
+// whose probability is `bar`.
 static double slack(double bar, int of) { return 233 * sqrt(bar / 100 * (1 - bar / 100) / of); }
 static bool at_most(double percent, double bar, int of) { return percent <= bar + slack(bar, of); }
 
@@ -202,7 +202,7 @@ static void test_memory(void) {
 
 static void test_holm(void) {
     kbi_chance p[5] = { { 0.01, 0 }, { 0.04, 1 }, { 0.03, 2 }, { 0.005, 3 }, { 0.5, 4 } };
-    // 0.04 * 2 = 0.08 is less than 0.09, the preceding adjusted value, so it becomes 0.09
+    // 0.04 * 2 = 0.08 is less than 0.09, the preceding adjusted value, so the adjusted value becomes 0.09
     const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 };
     const int64_t at[5] = { 3, 0, 2, 1, 4 };
     kbi_holm(p, 5);
@@ -309,8 +309,8 @@ static void test_repeats(void) {
                    "%s: improved runs: %.1f %% called a regression, all improvements found in %.1f %%", of[i].name,
                    fast.wrong, fast.all);
     }
-    // the limit above can be exceeded: with one process and no assumed noise, too many equal runs are called a
-    // regression
+    // proves that the limit of 5 % can be exceeded: with one process and no assumed noise, too many equal runs are
+    // called a regression
     kbi_rules bare = usual();
     bare.threshold = bare.noise = 0;
     seed(2, 0);

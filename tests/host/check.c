@@ -187,7 +187,7 @@ static void test_message(void) {
     }
     CHECK(kb_check_that(kb, true, 0.25, 1, "not shown"));
     CHECK(!kb_check_that(kb, false, 7.5, 1, "%s is %d", "the answer", 42));
-    CHECK(!kb_check_that(kb, true, 0, 1, "after the case has failed"));
+    CHECK(!kb_check_that(kb, true, 0, 1, "a check after the case has failed"));
     r = kb_close(kb);
     CHECK_HAS(r.message, "the answer is 42");
     CHECK(!strstr(r.message ? r.message : "", "not shown"));

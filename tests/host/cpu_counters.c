@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
     }
     CHECK(!strstr(output, "not profiled"));
     said(" cycles "), said(" 202");
-    // The share of issue slots that waited for memory is reported only if the processor counts these slots.
+    // The share of issue slots that waited for memory is reported only if the processor counts slots that waited.
     said("the share of time bound by memory is unknown: this processor counts neither topdown-be-bound nor");
     CHECK(isnan(counted(0, "backend_bound_pct")));
     run("stalls", "--op sum --counters");

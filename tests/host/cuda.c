@@ -227,8 +227,8 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// These benchmark functions destroy state that all cases share. An ordinary case that follows must still be
-// measured.
+// The benchmark functions below destroy state that all cases share. After such a case, an ordinary case must still
+// be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -364,8 +364,8 @@ KBENCH(slows_down) {
     gpu.cycles = 0;
 }
 // Disturbs graph launches, which happen outside the benchmark function. One test stops the process in the middle
-// of the samples. Another test lowers the clock in the middle of the samples and restores it before the last
-// sample.
+// of the samples. Another test lowers the clock in the middle of the samples and restores the clock before the
+// last sample.
 static kbi_run* in_graphs;
 static double stop_in_graph(void) {
     static int samples;
@@ -403,8 +403,8 @@ static void by_place(kb_state* kb) {
 KBENCH_IMPL(placed, one) { by_place(kb); }
 KBENCH_IMPL(placed, two) { by_place(kb); }
 KBENCH_IMPL(placed, three) { by_place(kb); }
-// This kernel reuses its earlier result if the address of its input is unchanged. The function may read device
-// memory, because the virtual GPU keeps it in host memory.
+// The simulated kernel reuses its earlier result if the address of its input is unchanged. The host may read
+// device memory, because the virtual GPU keeps device memory in host memory.
 KBENCH(caches) {
     static const float* known;
     static float result[64];
@@ -492,7 +492,7 @@ static void places_of(kb_state* kb, double ns) {
 KBENCH_IMPL(places, one) { places_of(kb, 20000); }
 KBENCH_IMPL(places, other) { places_of(kb, 20000); }
 
-// GPU operations that are not kernels; the audit must report them.
+// The block contains a GPU operation that is not a kernel; the audit must report the operation.
 static void beside(kb_state* kb, int kind) {
     KB_TIME(kb) {
         operation o = { KERNEL, NULL, 3000, NULL, NULL, NULL };
@@ -602,8 +602,8 @@ KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
         gpu.preempted = n <= 2 && (in >> (n - 1) & 1);
     }
 }
-// If captured is false, another stream is busy only in runs without capture; its work ends before the audit checks
-// the streams.
+// If captured is false, another stream is busy only in runs without capture; the work on that stream ends before
+// the audit checks all streams.
 static void beside_it(kb_state* kb, bool captured) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -751,7 +751,7 @@ static void check_fitted(const char* arguments, int want) {
         double high = 1e6 * number(i, "time_ms_ci_high");
         CHECK_THAT(low <= known && known <= high, "%s: %.0f to %.0f ns for %.0f", text(i, "name"), low, high, known);
         // An empty kernel takes 976 ns per launch in a graph; the uncertainty of the bias is 1.96 / sqrt(12) of
-        // this time. Event times in cold mode are up to 700 ns longer than in hot mode.
+        // 976 ns. Event times in cold mode are up to 700 ns longer than in hot mode.
         CHECK_THAT(high - got > 540 && high - got < 1000 + 0.005 * known, "%s: %.0f ns, +- %.0f", text(i, "name"),
                    got, high - got);
         CHECK_THAT((strstr(text(i, "flags"), "FLOOR") != NULL) == (high - got > 0.05 * got + 1) ||
@@ -1002,8 +1002,8 @@ static void test_timers(void) {
         again += number(i, "samples_retaken");
     }
     CHECK_THAT(again >= 5, "%g taken again", again);
-    // CUPTI delays the first launch after tracing is switched on. The launch gate must not be closed during this
-    // delay.
+    // CUPTI delays the first launch after tracing is switched on. While the first launch is delayed, the launch
+    // gate must be open.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
     CHECK_HAS(text(0, "counters"), "\"cupti\": ");
     CHECK_INT(number(0, "samples_retaken"), 0);
@@ -1249,8 +1249,8 @@ static struct ends ends_of(const char* operation, const char* implementation) {
     return e;
 }
 
-// --rotate: each copy of the data has the same address for all implementations, and each implementation finds its
-// own contents there.
+// --rotate: each copy of the data has the same address for all implementations, and each implementation finds the
+// contents that it left at the address.
 static void test_rotation(void) {
     run("VIRTUAL_L2=1 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
@@ -1267,8 +1267,8 @@ static void test_rotation(void) {
     CHECK_INT(all.gone, 0);
     CHECK_INT(two.least, two.most); // all copies are launched equally often
     CHECK_THAT(two.least > 100, "the work on a copy of the data was launched %d times", two.least);
-    // If a sample launches the work on all copies of the data, it may last longer than 2 ms. Each long sample
-    // fills a whole slot of a round, so that there are enough rounds.
+    // A sample that launches the work on all copies of the data may last longer than 2 ms. Each long sample fills
+    // a whole slot of a round, so that there are enough rounds.
     run("VIRTUAL_L2=1 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
     run("VIRTUAL_L2=1 --op in_turn --fast --rotate --rounds 7");
@@ -1296,8 +1296,8 @@ static void test_rotation(void) {
     CHECK_HAS(text(1, "message"), "once too often");
     CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
     CHECK_INT(ends_of("broken", "").gone, 0);
-    // Memory is too small for the copies of all implementations' data, so each implementation is measured alone,
-    // and none is compared.
+    // Device memory is too small for the copies of all implementations' data, so each implementation is measured
+    // alone, and none is compared.
     run("VIRTUAL_L2=1 VIRTUAL_MIB=75 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {

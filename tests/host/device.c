@@ -234,8 +234,8 @@ static void test_groups(void) {
         kbi_launch_end();
         run->sampling.open = false;
     }
-    // If the watchdog fires in a group, the group is repeated. If it fires in two groups in a row, all groups are
-    // repeated without a gate.
+    // If the watchdog fires in a group of launches, the group is repeated. If the watchdog fires in two groups in
+    // a row, all groups are repeated without a gate.
     run = new_run();
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 2; i++) {
@@ -346,8 +346,8 @@ static void test_graphs(void) {
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
-    // If the watchdog fires in a sample, the sample is repeated; if it fires in two samples in a row, samples have
-    // no gate from then on.
+    // If the watchdog fires in a sample, the sample is repeated; if the watchdog fires in two samples in a row,
+    // samples have no gate from then on.
     gpu.at_graph = alarm_at_graph;
     for (int k = 0; k < 2; k++) {
         kbi_graph_alone(run);
@@ -447,8 +447,8 @@ static void test_calibration(void) {
     CHECK_INT(kbi_empty_index(&third), 0), CHECK_INT(c->n_empties, 2);
     launched.error = 0, c->n_empties = 0;
     kbi_meter.gpu.launch = real;
-    // Tests the whole calibration. The events of the virtual GPU have a resolution of 32 ns. The empty kernel of
-    // the virtual GPU takes 576 ns, and in a graph of launches 400 ns more.
+    // Tests the whole calibration of the timer's bias. The events of the virtual GPU have a resolution of 32 ns.
+    // The empty kernel of the virtual GPU takes 576 ns, and in a graph of launches 400 ns more.
     memset(&c->truth, 0, sizeof c->truth), c->measured = false;
     double evictions = count_of("kbi_read");
     kbi_calibrate(&machine);
@@ -474,8 +474,9 @@ static void test_calibration(void) {
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
     // The event time of some launch configurations is longer than the event time of the simplest empty kernel. The
-    // excess may be a part of the empty kernel's own time, so it is added to the upper limit of this time. If the
-    // time per launch in a graph is unknown or exceeds the event time, the upper limit is the complete event time.
+    // excess may be a part of the empty kernel's own time, so the excess is added to the upper limit of the own
+    // time. If the time per launch in a graph is unknown or exceeds the event time, the upper limit is the
+    // complete event time.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -1103,12 +1104,12 @@ static void test_collect(void) {
     static const struct {
         uint32_t kind, id, thread, correlation;
         uint64_t start, end;
-    // this runtime call begins at the same time as the first run of the block
+    // the runtime call in the next row begins at the same time as the first run of the block
     } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 },
                      // the driver call is nested in the runtime call
                      { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },
                      { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // of another thread
-                     // this runtime call begins at the end of the first run of the block
+                     // the runtime call in the next row begins at the end of the first run of the block
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // after the run
                      { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };

@@ -203,7 +203,8 @@ static void test_descriptions(void) {
     CHECK(!play(&g));
     CHECK_HAS(g.results[0].message, "name is missing");
     CHECK_HAS(g.results[1].message, "name is missing");
-    CHECK_INT(g.results[2].status, KB_FAILED); // its operation differs from the operation of the first function
+    // the description names another operation than the description of the first function
+    CHECK_INT(g.results[2].status, KB_FAILED);
     game_free(&g);
 
     const char* const wrong[][2] = { { "warm", "cold, hot or graph" },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the error rates of the flags by simulation with fixed seeds. If nothing disturbs the times, each flag may
-// occur in at most 5 % of the cases. If the test adds a disturbance, the flag for this disturbance must occur in
-// most cases. Undisturbed times are drawn from distributions typical of GPUs and CPUs, including the quantiles of
-// every case measured on an H200 (tests/evidence). An unfinished warm-up and a varying clock are simulated
+// occur in at most 5 % of the cases. If the test adds a disturbance, the flag for the added disturbance must occur
+// in most cases. Undisturbed times are drawn from distributions typical of GPUs and CPUs, including the quantiles
+// of every case measured on an H200 (tests/evidence). An unfinished warm-up and a varying clock are simulated
 // separately.
 //
 //     flag_rates        asserts the bars
@@ -72,7 +72,8 @@ enum { NORMAL, SKEWED, HEAVY, EVENTS, TOGETHER, WANDERING, PREEMPTED, KINDS };
 static const char* const kind_name[] = { "normal",    "log-normal", "t, 3 df",        "event steps",
                                          "AR(1) 0.5", "wandering",  "preempted, 12 %" };
 
-// Draws the maximum number of samples of a case of `time` ns; sampling then uses as many of them as it needs.
+// Draws the maximum number of samples of a case of `time` ns; sampling then uses only as many samples as the
+// precision requires.
 static void draw(int kind, double time) {
     static const double spreads[] = { 0.001, 0.003, 0.01, 0.03 };
     const double cv = spreads[(int)(4 * uniform())];
@@ -130,7 +131,8 @@ static void show(const char* name, const shares* s) {
     printf("\n");
 }
 
-// Inverse cumulative distribution function, interpolated between the quantiles of a case of the evidence.
+// Returns the inverse cumulative distribution function of the times of a measured case, interpolated between the
+// quantiles of the record.
 static double between(const double* quantile, double u) {
     static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
     int i = 0;

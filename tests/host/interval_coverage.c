@@ -99,9 +99,9 @@ static void draw(int model, int n, double cv, double* low, double* high) {
 }
 
 // Computes an interval from block medians: ranks 2 and 9 of the medians of 10 consecutive blocks. If the block
-// medians are independent, this interval contains the true median in 97.9 % of the cases. The tests compare the
-// width of kbench's interval with the width of this interval. The tests also use this interval to prove that they
-// detect an invalid interval.
+// medians are independent, the block interval contains the true median in 97.9 % of the cases. The tests compare
+// the width of kbench's interval with the width of the block interval. The tests also use the block interval to
+// prove that the tests detect an invalid interval.
 static void block_interval(int n, double* scratch, double* lo, double* hi) {
     double blocks[KBI_STATS_BLOCKS];
     kbi_block_medians(sample, n, scratch, blocks);
@@ -250,7 +250,7 @@ static spreads spread(int world, int cases, int processes, int runs) {
             const double reach = quantile * alone.sd / sqrt(processes);
             for (int p = 0; p < 15; p++) others[p] = sd[i] * normal();
             const double median = kbi_median_of(others, 15, scratch);
-            // this factor widens the interval by the error of the median of 15 other processes
+            // the factor `room` widens the interval by the error of the median of 15 other processes
             const double room = sqrt(1 + processes * 1.5707963 / 15);
             s.held += holds, s.noisy += holds && noisy[i], s.noisy_runs += noisy[i], s.runs++;
             s.own += fabs(alone.mean) <= reach;
@@ -291,9 +291,9 @@ static void test_processes(void) {
     }
 }
 
-// In these tests, the scatter between processes is not normal. The scatter is skewed, or comes from two placements
-// of the data, from a coarse timer, or from medians of autocorrelated samples. Values are scaled to standard
-// deviation 1 and mean 0.
+// In the tests of non-normal scatter, the times of processes do not have a normal distribution. The scatter is
+// skewed, or comes from two placements of the data, from a coarse timer, or from medians of autocorrelated
+// samples. Values are scaled to standard deviation 1 and mean 0.
 enum { SKEWED, TWO_PLACES, RARE_PLACE, STEPS, OF_AR, SCATTERS };
 static const char* const scatter_name[] = { "log-normal", "two placements", "one process in ten",
                                             "steps of 2 sd", "medians of AR(1) 0.9" };
@@ -355,13 +355,14 @@ static outcomes scatter_of(int scatter, int runs) {
 }
 
 // The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal. The
-// limits in this test are for five other distributions, to which kbench was not tuned. With these five
-// distributions, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of the cases.
-// The 82 % are for data with two placements that half of the processes use each, because the median jumps between
-// the placements. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. The
-// 41 % are for a distribution in which a tenth of the processes is slow, because 59 of 100 sets of five processes
-// contain no slow process. Equal implementations are never called different. An implementation that takes 2 %
-// longer (four standard deviations of a process) is found in 92, 100, 84, 93 and 98 % of the cases.
+// limits in test_scatter are for five other distributions, to which kbench was not tuned. With these five
+// distributions of process times, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97
+// % of the cases. The 82 % are for data with two placements that half of the processes use each, because the
+// median jumps between the placements. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97
+// % of the cases. The 41 % are for a distribution in which a tenth of the processes is slow, because 59 of 100
+// sets of five processes contain no slow process. Equal implementations are never called different. An
+// implementation that takes 2 % longer (four standard deviations of a process) is found in 92, 100, 84, 93 and 98
+// % of the cases.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;

@@ -756,9 +756,9 @@ static void test_rivals(void) {
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
-    // Two implementations launch different grids, so their biases may differ by an unknown error. The relative
-    // size of this error in the time of each implementation must widen the interval of the ratio, for one process
-    // and for several processes.
+    // Two implementations launch different grids, so their biases may differ by an unknown error. The unknown
+    // error of the biases, relative to the time of each implementation, must widen the interval of the ratio, for
+    // one process and for several processes.
     static const double unlike[] = { 0.002, 0.001 };
     for (int processes = 1; processes <= PROCESSES; processes += 2) {
         double low[2], high[2];
@@ -829,7 +829,7 @@ static void test_roofs(void) {
         int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
-    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below it
+    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below the tf32 peak
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);

@@ -311,10 +311,10 @@ static void withheld(const char* operation, const char* implementation, const ch
 }
 
 // Without shared buffers, different addresses of the data may change the time by up to 3 %. For a smaller
-// difference, kbench gives no verdict; if the difference is significant, it sets the flag PLACEMENT.
+// difference, kbench gives no verdict; if the difference is significant, kbench sets the flag PLACEMENT.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
-// under the sanitizer buffers are not shared, so that it can check the space between two allocations
+// under a sanitizer buffers are not shared, so that the sanitizer can check the space between two allocations
 #ifndef TEST_SANITIZE
     CHECK_STR(get(record("beside", "little"), "verdict"), "\"SLOWER\"");
     CHECK_FLAGS(record("beside", "little"), "[]");
@@ -474,7 +474,8 @@ static void test_table(void) {
     FILE* f = fopen("build/test/host/judge.out", "r");
     char line[1000], operation[100] = "";
     int word = 0, withheld_time = 0, time = 0;
-    while (f && fgets(line, sizeof line, f)) { // rows of an operation follow the row that begins with its name
+    // in the table, the rows of an operation follow the row that begins with the operation's name
+    while (f && fgets(line, sizeof line, f)) {
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
         double number;
         int shows = sscanf(line, "%*s %lf", &number) == 1;

@@ -332,7 +332,7 @@ static void test_row_oracles(void) {
         double sum = 0, square = 0;
         for (int c = 0; c < C; c++) sum += y[r * C + c], square += y[r * C + c] * y[r * C + c];
         check_near(sum / C, 0, 1e-14, "layernorm mean 0");
-        // the variance is slightly below 1, because eps = 1e-5 is added to it in the denominator
+        // the variance is slightly below 1, because the denominator is sqrt(variance + 1e-5)
         check_near(square / C, 1, 1e-4, "layernorm variance 1");
     }
     double* out2[8] = { loss, lse };
