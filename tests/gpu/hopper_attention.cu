@@ -271,8 +271,8 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
                (long long)v.first_lse % s.n);
     printf("\n"), fflush(stdout);
 }
-// Launches a kernel once and checks its results. off: o starts this number of elements after a 16-byte boundary.
-// operand: index of an input that starts one element after a 16-byte boundary; -1: every input is aligned.
+// Launches a kernel once and checks its results. off: number of elements between a 16-byte boundary and the start
+// of o. operand: index of an input that starts one element after a 16-byte boundary; -1: every input is aligned.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
@@ -389,9 +389,9 @@ template <class T> static void check_type(const rung& r) {
 
 // --- backward: do, q, k, v, o and lse to dq, dk, dv
 
-// Kinds of inputs of backward, in the order of the enum. MATCH: each row matches one key, and all numbers are
-// small integers. RANDOM: numbers are uniform in [-1, 1). SPOILED: uniform numbers; some rows see no key, and the
-// causal mask hides NaN and infinity from some rows. WIDE: scores cover a wide range.
+// Kinds of inputs of attention backward, in the order of the enum. MATCH: each row matches one key, and all
+// numbers are small integers. RANDOM: numbers are uniform in [-1, 1). SPOILED: uniform numbers; some rows see no
+// key, and the causal mask hides NaN and infinity from some rows. WIDE: scores cover a wide range.
 enum { BACK_MATCH, BACK_RANDOM, BACK_SPOILED, BACK_WIDE, BACK_FILLS };
 static const char* const back_fill_name[] = { "one match", "random", "NaN and infinity", "wide scores" };
 static const char* const back_name[] = { "dq", "dk", "dv" };
@@ -502,8 +502,8 @@ template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int
     a.workspace = x.work, a.workspace_bytes = back_scratch(a);
     return a;
 }
-// Launches a kernel once and checks its results. off: the results start this number of elements after a 16-byte
-// boundary. operand: index of the input that starts one element after a 16-byte boundary; -1: every input is
+// Launches a kernel once and checks its results. off: number of elements between a 16-byte boundary and the start
+// of the results. operand: index of the input that starts one element after a 16-byte boundary; -1: every input is
 // aligned. as_is: no reference was computed, so the results are compared with the results of an earlier launch.
 template <class T>
 static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {

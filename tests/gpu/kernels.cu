@@ -307,7 +307,8 @@ static int prepare(job* j) {
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
-    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // adds the rounding of the scores to the magnitudes
+    // adds the rounding error of the scores to the magnitudes that determine the tolerance
+    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++)
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
 }
@@ -658,8 +659,8 @@ static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that fill all SMs in kernels with a warp per row or with more elements per thread.
 static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
-// Row shapes for kernels that process long rows. The second shape has more rows than the SMs process at once, and
-// for weighted_sum more data than L2 holds.
+// Row shapes for kernels that process long rows. The shape 16400 x 2056 has more rows than the SMs process at
+// once, and for weighted_sum more data than L2 holds.
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -714,7 +715,7 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                // the last condition selects dw and db of layernorm and rmsnorm
+                // in backward of layernorm and rmsnorm, the outputs dw and db are exact
                 (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm"))));
     }
     if (fill == WHOLE_ROWS)

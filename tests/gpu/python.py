@@ -236,7 +236,7 @@ def words():
     check("copies_by_torch", r.time_ms is None and said, flags(r))
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
     check("a wrong result", bad[1].time_ms is None and "VERIFY_FAIL" in bad[1].flags, flags(bad[1]))
-    check("the right function of two", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
+    check("of two functions, the right one", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
     said = "allocates 1 block by torch's caching allocator" in (bad[0].message or "")
     check("what it allocates", said, flags(bad[0]))
     r = kbench.time(lambda x: torch.add(x, 1, out=out), x)

@@ -258,7 +258,7 @@ static void test_compared_rounds(void) {
 }
 
 // For any number of cases, the pooled spread is computed in subsets of cases of similar duration, as described at
-// kbi_spread_of. Unknown values belong to no subset.
+// kbi_spread_of. Cases with unknown values belong to no subset.
 static void test_lots(void) {
     enum { N = 230, EACH = 3 };
     static double values[N * EACH], times[N], lot[KBI_ALIKE * EACH], lengths[KBI_ALIKE];

@@ -1222,8 +1222,8 @@ static void test_roofs(void) {
     check_output("f64 roof");
 }
 
-// Summary of the lines that the instances print: number of lines, of distinct addresses and of instances without
-// their mark; smallest and largest number of launches of a copy.
+// Summary of the lines that the instances print. said: number of lines; places: number of distinct addresses;
+// gone: number of instances without their mark; least, most: smallest and largest number of launches of a copy.
 struct ends {
     int said, places, gone, least, most;
 };

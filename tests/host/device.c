@@ -515,7 +515,8 @@ static void test_calibration(void) {
     CHECK_STR(machine.truth, "measured by CUPTI");
     for (int mode = 0; mode < 2; mode++)
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
-    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // no graph is measured
+    // no graph of launches was measured, so the time per launch is unknown
+    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row));
     // Tests the components of the bias of a case.
     kbi_run* run = new_run();
     run->sampling.launches = 8, run->work.empty_kernel = 0;
@@ -1133,7 +1134,7 @@ static void test_collect(void) {
     kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
-    // the kind of this activity record is unknown
+    // the kind of the activity record is unknown
     k.kind = 99, kbi_activity_record(&k);
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
@@ -1388,8 +1389,8 @@ static void test_sensors(void) {
     kbi_meter.gpu.at = 3;
     kbi_gpu_abandon(); // simulates a block that was left early
     CHECK(!gpu.capture), CHECK_INT(kbi_meter.gpu.at, 0);
-    // The test whether L2 is evicted is impossible if the evicting buffer is smaller than eight times L2, or if
-    // the L2 cache is too small for the probes.
+    // kbench cannot test whether L2 is evicted if the evicting buffer is smaller than eight times L2, or if L2 is
+    // too small for the probes.
     size_t size = (size_t)1 << 20;
     kbi_machine small = machine;
     char* p = NULL;

@@ -151,7 +151,7 @@ static void test_median(void) {
             if (model == NORMAL)
                 CHECK_THAT(h.width <= 1.3, "n %d: %.2f times the width of the block interval", n, h.width);
             if (model <= QUANTISED) CHECK_THAT(h.enough >= 90, "%s, n %d: a guess", model_name[model], n);
-            // proves that this test can fail: the block-median interval is invalid for autocorrelated samples
+            // proves that test_median can fail: the block-median interval is invalid for autocorrelated samples
             if (model == AR9 && n == 30)
                 CHECK_THAT(!at_least(h.blocks, bar, runs), "block medians hold %.1f %%", h.blocks);
         }
@@ -376,7 +376,7 @@ static void test_scatter(void) {
         CHECK_THAT(at_least(o.next, bars[scatter].next, o.runs), "%s: others' median in %.1f %%", name, o.next);
         CHECK_THAT(at_most(o.alarms, 5, o.runs), "%s: %.1f %% called different", name, o.alarms);
         CHECK_THAT(at_least(o.found, bars[scatter].found, o.runs), "%s: 2 %% found in %.1f %%", name, o.found);
-        // proves that the limits in this test can be missed
+        // proves that the limits of test_scatter can be missed
         if (scatter == RARE_PLACE)
             CHECK_THAT(!at_least(o.mean, 90, o.runs), "%s: the mean in %.1f %%", name, o.mean);
     }
@@ -488,7 +488,7 @@ static void test_comparisons(void) {
             }
         }
     }
-    // proves that this test can fail: autocorrelated rounds make more than 5 % of the intervals invalid
+    // proves that test_comparisons can fail: autocorrelated rounds make more than 5 % of the intervals invalid
     const verdicts blind = comparisons(ROUNDS, 7, 0, 0.01, 0, runs);
     CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: only %.1f %%", blind.interval);
 }

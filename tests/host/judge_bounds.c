@@ -695,9 +695,9 @@ static void test_rivals(void) {
         CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
     }
-    // The scatter of a ratio of two times is pooled with ratios of similar duration, which is the shorter of the
-    // two times. The pairs are: the baseline and its A/A control, the baseline and implementation 1, the baseline
-    // and implementation 2, implementation 2 and the fastest.
+    // The scatter of a ratio of two times is pooled with the scatter of ratios whose shorter time is similar. The
+    // pairs are: the baseline and its A/A control, the baseline and implementation 1, the baseline and
+    // implementation 2, implementation 2 and the fastest.
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 3, PROCESSES);

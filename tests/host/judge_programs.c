@@ -41,7 +41,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
-    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000; // the median may be either value
+    // half of the samples have either value, so the median may be 7000 or 10000
+    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000;
     if (IS("constant")) return 10000;
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
@@ -92,8 +93,8 @@ KBENCH(nothing) BODY()
 KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
-KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the peak of the scripted machine
-KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak
+KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second, the peak of the scripted machine
+KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak of the scripted machine
 // data smaller than four times L2 may come from the cache, so no rate is ABOVE_ROOF
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
@@ -268,7 +269,8 @@ static void test_rates(void) {
     CHECK_REAL(number(i, "inference_speed"), 1000 / ms, 1e-12);
     CHECK_REAL(number(i, "throughput_gbps"), 5e6 / ms / 1e6, 1e-12);
     CHECK_REAL(number(i, "gflops"), 2e4 / ms / 1e6, 1e-12);
-    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3); // 5e11 of the scripted machine's 1e12 bytes a second
+    // 5e11 bytes a second; the peak of the scripted machine is 1e12
+    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3);
     CHECK_REAL(number(OF("below_roof"), "gpu_efficiency"), 100, 1e-3);
     CHECK_STR(get(OF("below_roof"), "status"), "\"ok\"");
     i = OF("queries");
@@ -408,7 +410,7 @@ static void test_contest(void) {
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
-    // the A/A control runs for any number of samples
+    // the A/A control runs even if --iters sets the number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
     // the script gives the baseline and its control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);

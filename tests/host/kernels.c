@@ -217,8 +217,8 @@ static void test_rounding(void) {
           "ulp");
 }
 
-/* e4m3: round trip of every value against table 2 of OCP's "8-bit floating point specification" (revision 1.0).
-   Ties round to even. Values saturate at 448. */
+/* Tests the conversion of every e4m3 value to and from double, with the values in table 2 of OCP's "8-bit floating
+   point specification" (revision 1.0). Ties round to even. Values saturate at 448. */
 static void test_e4m3(void) {
     static const struct {
         uint32_t bits;
