@@ -621,7 +621,7 @@ static const dims pack_rows[] = {
     { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
-    // the first shape has rows that end within a vector, the second shape has several rows per vector
+    // 130 columns: rows end within a 16-byte vector; 5 columns: several rows per 16-byte vector
     { 600, 130, 1, 0 },
     { 700, 5, 1, 0 },
 };

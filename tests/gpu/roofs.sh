@@ -17,7 +17,7 @@ awk -f tests/gpu/roofs.awk "$out" > "$tmp/long"
 check_same "roofs that take longer than 0.3 s" "$(grep -v ' roofs$' "$tmp/long")" ""
 if [ "$(awk 'END { print $1 }' "$tmp/long")" -ge 10 ]; then pass; else fail "too few roofs: $(cat "$tmp/long")"; fi
 
-# judged MODE [OPTION...]: runs the program in this mode and checks every record
+# judged MODE [OPTION...]: runs the program in mode MODE and checks every record
 judged() {
     mode=$1 && shift
     run "$tmp/roofs" --max-time 0.1s --no-progress --json "$tmp/$mode.json" "$@"

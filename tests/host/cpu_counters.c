@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
     test_config();
     run("good", "--counters");
     CHECK_INT(file.n, 2);
-    for (int i = 0; i < file.n; i++) { // values per run of the block, corrected for multiplexing
+    for (int i = 0; i < file.n; i++) { // expected values: counts per run of the block, corrected for multiplexing
         CHECK_REAL(counted(i, "cycles"), 200, 1e-9);
         CHECK_REAL(counted(i, "instructions"), 202, 1e-9);
         CHECK_REAL(counted(i, "branch_misses"), 210, 1e-9);

@@ -829,7 +829,7 @@ static void test_errors(void) {
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(strstr(text(i, "flags"), "CUDA_ERROR") != NULL, "flags %s", text(i, "flags"));
-    check_word("--op exhausts --fast", "CUDA_ERROR"); // the wall timer also checks for errors
+    check_word("--op exhausts --fast", "CUDA_ERROR"); // the timer "wall" also checks for CUDA errors
     check_word("--op no_copy --fast", "CUDA_ERROR");
     CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "outputs that were never copied were compared: %s",
                text(0, "message"));
@@ -1086,7 +1086,7 @@ static void test_fresh(void) {
         const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
         CHECK_THAT((said != NULL) == (i > 1) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
-                   text(i, "message")); // a busy machine adds other notes
+                   text(i, "message")); // on a busy machine, kbench adds other notes to the message
     }
     run("--op caches,computes --fast");
     for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
