@@ -76,7 +76,7 @@ static void test_not_numbers(void) {
             CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d accepts %g, expected 1", how, (double)bad[i]);
             CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d accepts %g, expected 0", how, (double)bad[i]);
             CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d accepts 1, expected %g", how, (double)bad[i]);
-            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d rejects %g, which is expected", how,
+            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d rejects the expected value %g", how,
                        (double)bad[i]);
             CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d accepts %g, expected %g", how,
                        (double)bad[i], (double)bad[(i + 1) % 3]);
