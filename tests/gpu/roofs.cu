@@ -148,8 +148,9 @@ static void product(kb_state* kb) {
 struct memory_row {
     kb_traffic does, said;
     int mib;
-    // Index of the peak that the declared work exceeds. KBI_ROOFS: the declared work exceeds the highest arithmetic
-    // peak. KBI_NO_ROOF: the declared work exceeds the highest memory peak. -3: the declared work is possible.
+    // Index of the peak that the declared work exceeds. KBI_ROOFS: the declared work exceeds the highest
+    // arithmetic peak. KBI_NO_ROOF: the declared work exceeds the highest memory peak. -3: the declared work is
+    // possible.
     int impossible;
     kb_dtype flops;
 };
