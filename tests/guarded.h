@@ -20,7 +20,7 @@ static guarded guarded_all = { &guarded_all, &guarded_all, 0, GUARDED_ALIVE };
 
 static void guarded_check(const guarded* g) {
     const unsigned char* end = (const unsigned char*)(g + 1) + g->size;
-    const char* wrong = g->state == GUARDED_ALIVE ? NULL : "was freed before, or was never allocated";
+    const char* wrong = g->state == GUARDED_ALIVE ? NULL : "was freed twice, or was never allocated";
     for (int i = 0; !wrong && g != &guarded_all && i < GUARDED_BYTES; i++)
         if (end[i] != GUARDED_FILL) wrong = "was written past its end";
     if (!wrong) return;

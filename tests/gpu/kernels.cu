@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests every variant in the table of kbench_kernels.cuh in every element type: its outputs match the oracle, on odd
-   shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A variant must write
-   all of its outputs and nothing else, leave its inputs unchanged, support capture into a CUDA graph, and be
-   bitwise reproducible. A variant that does not support a case must reject it.
+/* Tests every variant in the table of kbench_kernels.cuh in every element type. The outputs must match the oracle.
+   The tests use odd shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A
+   variant must write all of its outputs and nothing else, leave its inputs unchanged, support capture into a CUDA
+   graph, and be bitwise reproducible. A variant must return an error for a case that it does not support.
 
    nvcc -std=c++17 -O2 -arch=native -I. tests/gpu/kernels.cu -o kernels && ./kernels [OPTION...]
    (with cuBLAS's variants: -DKBK_CUBLAS, and -ldl on an old glibc)
@@ -38,8 +38,9 @@ static int quick, large, sanitize, counting, faults, jobs, job_index;
 static int capability; // compute capability times ten
 // command-line option: test only this variant
 static const char* only;
-// Memory shared by the jobs (processes): number of parts of the work that are taken, and, for each operation, the
-// number of jobs that have finished it and the sums of their counts.
+// Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
+// through: number of jobs that have finished the operation. passed, failed: number of passed and of failed checks
+// in all jobs.
 static struct account {
     int taken;
     struct {
@@ -47,9 +48,9 @@ static struct account {
     } ops[KBK_OP_COUNT];
 } alone, *shared = &alone;
 
-// Returns whether this process does the next part. All processes iterate over the same parts. A process that has
-// finished a part takes the first part that no process has taken, because some parts take a thousand times as long
-// as others.
+// Returns whether this job does the next part of the work. All jobs iterate over one common list of parts. A job
+// that has finished a part takes the first part that no job has taken, because some parts take a thousand times as
+// long as other parts.
 static int my_part() {
     static int part, mine = -1;
     if (jobs == 1) return 1;
@@ -91,8 +92,8 @@ enum {
 static const char* const fill_name[FILLS] = { "seed 1",   "seed 2",      "seed 3",   "+-80",      "-inf",
                                               "nan, inf", "mean 1000",   "ids",      "-inf keys", "masks",
                                               "far",      "masked rows", "far keys", "integers",  "outliers" };
-// --- addresses: elements by which inputs and outputs are shifted from a 256-byte boundary, and the further shift
-// of each tensor against the one before it
+// --- addresses: in, out: number of elements by which the inputs or outputs are shifted from a 256-byte boundary;
+// apart: additional shift of each tensor relative to the preceding tensor
 static const struct {
     int in, out, apart;
 } offsets[] = { { 0, 0, 0 }, { 1, 1, 0 }, { 1, 0, 0 }, { 0, 3, 0 }, { 5, 13, 0 }, { 0, 0, 1 }, { 2, 1, 3 } };
@@ -100,11 +101,16 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    int slot;                // index among the inputs or among the outputs
-    double* values;          // host: an input as doubles for the oracle, or an output that the oracle computed
-    double* scales;          // host: magnitudes that determine the tolerance of an output
-    char *raw, *got;         // host: raw: bytes of an input; got: bytes copied back
-    char* dev;               // guard, alignment, tensor, guard; on the host if the tensor's place is the host
+    // index of the tensor among the operation's inputs, or among its outputs
+    int slot;
+    // host memory: values of an input in double precision, or values of an output as the oracle computed them
+    double* values;
+    // host memory: magnitudes from which the tolerance of an output is computed
+    double* scales;
+    // host memory; raw: bytes of an input; got: bytes of the tensor that were copied back from the device
+    char *raw, *got;
+    // first guard, alignment, tensor, second guard; in host memory if the tensor must be there
+    char* dev;
     char *pinned, *pageable; // host memory, page-locked and pageable
     size_t bytes, room;
 } side;
@@ -113,8 +119,9 @@ typedef struct {
     const kbk_op* op;
     kbk_shape s;
     int dtype, fill, n;
-    int spoiled; // index of the input that gets the special values of the fill
-    int shift;   // under --sanitize: index of the offsets for which the job was prepared
+    int spoiled; // index of the input into which special values are written
+    // with --sanitize: index into offsets[] of the shift that the buffers are allocated for
+    int shift;
     side x[KBK_MAX_TENSORS];
     const double* in[8];
     double* out[2 * KBK_OUTS];
@@ -140,7 +147,8 @@ static void kill_keys(const job* j, side* x) {
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// Writes rows that are masked completely, or whose values are the largest of the element type.
+// Returns a logit of a row whose values, completely or in one half, are mask values or the extreme values of the
+// type.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -154,8 +162,8 @@ static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     default: return half ? -greatest[dtype] : greatest[dtype];
     }
 }
-// Sets all logits of a row to one large value, or half of them to a lower value. lse is then that of the larger
-// value.
+// Sets all logits of a row to one extreme value, or each half of the row to a different extreme value. The lse
+// input gets the value of the last logit.
 static void mask_rows(const job* j, side* x) {
     int64_t cols = j->s.cols;
     if (x->t.kind == KBK_KF32)
@@ -164,8 +172,9 @@ static void mask_rows(const job* j, side* x) {
     if (x->t.kind == KBK_T)
         for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
 }
-// Makes scores near -1e30 (f16: -1e10): equal for all keys of the first head, and for two of three keys in each
-// other head. The scores are exact in any order of summation, so each probability is 1 / count or 0.
+// Makes scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in each other head the
+// scores of two of three keys are equal. The scores are exact in any order of summation, so n equal maximal scores
+// have the probability 1/n each.
 static void move_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     double q = j->dtype == KBK_F16 ? 1024 : ldexp(1.0, 40), k = j->dtype == KBK_F16 ? -32768 : ldexp(-1.0, 55);
@@ -180,23 +189,24 @@ static void whole_numbers(side* x) {
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// Returns NaN, +inf or -inf, depending on the shape, for a tensor that is too small for all three.
+// Returns NaN, +inf or -inf, selected by the shape, for a tensor that is too small to hold all three values.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
-/* Returns whether an infinite statistic, scale or gradient gives the same infinities and NaN in every algebraic
-   form of the formula. Exceptions: rstd of a row with few columns (if all values have one sign, no sum over the
-   row is NaN), and a scale times a sum whose sign depends on rounding. */
+/* Returns whether an infinite statistic, scale or gradient gives equal infinities and NaN in every algebraic form
+   of the operation's formula. Returns false for two inputs: rstd of a row with few columns, and the scale of
+   matmul_e4m3. If all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a
+   scale multiplies depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
-   enough gets NaN, +inf and -inf, the last special value in its last row. Two cases get no additional infinities:
-   x of layernorm, whose mean is computed in two steps, and the inputs of attention backward, where infinities are
-   multiplied by zeros beyond the last key. */
+   enough gets NaN, +inf and -inf, and its last row gets a special value. Two inputs get no infinity at a chosen
+   place: x of layernorm, whose mean is computed in two steps, and inputs of attention backward, because attention
+   multiplies infinities by zeros beyond the last key. */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));
@@ -228,12 +238,12 @@ static void spoil(job* j, int fill) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
-            // the values after the first are near 0
+            // only the first value of each row is large, all other values of the row are near 0
             if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000;
-            // row 0: all -inf; row 1: -inf in the first part; other rows: every third value -inf
+            // row 0: all values are -inf; row 1: the first half is -inf; other rows: every third value is -inf
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
-            // masks all but a few values of a row: with the lowest finite value of the type or with -1e30; in f16
-            // always with its lowest value
+            // masks all but the first 100 values of a row. The mask value is the lowest finite value of the
+            // type and -1e30 in alternate rows, but in f16 the lowest finite value in every row.
             if (fill == MASKS && i % row >= 100)
                 *v = j->dtype == KBK_F16   ? -65504
                      : i / row % 2         ? -1e30
@@ -252,7 +262,8 @@ static size_t front(const job* j, const side* x, int shift) {
     return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * off);
 }
 
-// Prepares inputs, oracle and buffers for one (operation, type, shape, fill). Returns 0 if memory is too small.
+// Prepares inputs, oracle outputs and buffers of one combination of operation, type, shape and kind of inputs.
+// Returns 0 if memory is too small.
 static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -296,7 +307,8 @@ static int prepare(job* j) {
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
-    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // adds the rounding of the scores to the magnitudes
+    // adds the rounding error of the scores to the magnitudes that determine the tolerance
+    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++)
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
 }
@@ -339,14 +351,14 @@ static const char* intact(const char* p, size_t n) {
     return NULL;
 }
 
-// Returns whether an output is exact if the inputs are integers: it is a sum of integers, or the quotient of two
-// such sums. dx of a norm is not a sum of integers.
+// Returns whether an output is exact if the inputs are integers: an exact output is a sum of integers, or the
+// quotient of two sums of integers. The gradient dx of a norm is not a sum of integers.
 static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
 }
-// Copies all tensors back and compares them. Returns NULL, or the error; in that case, it fills the report for the
-// first wrong output.
+// Copies all tensors back from the device and compares the outputs with the oracle. Returns NULL if all tensors
+// are right. If a tensor is wrong, returns the error and fills the report for the first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
@@ -421,8 +433,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
-// Tests one variant on one prepared job at one set of offsets: launches it directly, then once more to compare the
-// bits.
+// Tests one variant on one prepared job at one set of offsets: launches it directly, then launches it again and
+// compares the bits of the outputs.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
@@ -472,7 +484,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
 }
 
 // Captures the launch into a CUDA graph and launches the graph twice. The variant must neither synchronise nor
-// allocate, and the result must be the same.
+// allocate during capture, and the outputs of the graph must match the oracle.
 static void try_graph(job* j, const kbk_variant* v) {
     if (v->origin & KBK_ALLOCATES || sanitize || counting) return;
     kbk_args a;
@@ -507,8 +519,8 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
-// Sets the pointers of optional outputs to NULL. All other outputs must have the same bits, and the memory of the
-// optional outputs must not change.
+// Launches the variant with NULL pointers for the optional outputs. The required outputs must be bitwise equal to
+// those of a launch with all outputs. The memory of the optional outputs must not change.
 static void try_without_optional(job* j, const kbk_variant* v, int shift) {
     int optional = 0;
     for (int k = 0; k < j->n; k++) optional += j->x[k].t.role != KBK_IN && j->x[k].t.optional && j->x[k].t.count;
@@ -591,8 +603,8 @@ static const dims gemm_shapes[] = {
     { 1, 1, 0, 0 },       { 5, 3, 0, 0 },     { 256, 256, 256, 0 }, { 255, 129, 300, 0 },
     { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
-// rows whose length is a multiple of the vector size: one length for each kernel that kbki_by_row and similar
-// functions choose by row length
+// row lengths that are multiples of the vector size: one length for each kernel that kbki_by_row and its sibling
+// functions select by row length
 static const dims pack_rows[] = {
     { 37, 32, 1, 0 },
     { 35, 64, 1, 0 },
@@ -609,41 +621,46 @@ static const dims pack_rows[] = {
     { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
-    // many rows that end within a vector, and several rows per vector
+    // 130 columns: rows end within a 16-byte vector; 5 columns: several rows per 16-byte vector
     { 600, 130, 1, 0 },
     { 700, 5, 1, 0 },
 };
 // more tokens than CTAs
 static const dims many_tokens[] = { { 600, 64, 100, 0 } };
-// rows that fill the last pipeline stage to different degrees; cross_entropy chooses its ring of stages by this
+// row lengths that fill the last pipeline stage to different degrees, for the kernels of cross_entropy that are
+// selected by row length
 static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// one shape per configuration: tiles of 128 x 256 with enough tiles; ping-pong; tiles of 144, 208 and (twice) 192
-// columns; tiles of 128 x 128 with short K; small and low tiles; split-K; few rows in K-major layout with a CTA
-// per 32 columns and per 64 columns; copies of 64 and of 256 elements of K for a large matrix. Rows are 32-byte
-// aligned here. If they are not, select chooses wide tiles or tiles of 192 columns
+// One shape per configuration of select, with rows that are 32-byte aligned: tiles of 128 x 256 with enough tiles;
+// ping-pong schedule; tiles of 144, 208 and (twice) 192 columns; tiles of 128 x 128 with short K; small tiles and
+// tiles with few rows; split-K; few rows in K-major layout, with a CTA per 32 columns and per 64 columns; copies
+// of 64 and of 256 elements of K for a large matrix. For rows that are not 32-byte aligned, select chooses wide
+// tiles or tiles of 192 columns.
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
     { 80, 4288, 16, 0 },     { 144, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
     { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },   { 392, 5544, 520, 0 },
 };
-// e4m3, with 16-byte aligned rows of K: tiles of 128 x 128 and 256 x 128, split-K of 128 x 128, small tiles,
-// split-K with a last stage that is not full, and a C whose rows do not allow tensor copies
+// Shapes for matmul in e4m3, whose rows of K are 16-byte aligned. The shapes cover tiles of 128 x 128 and 256 x
+// 128, split-K with tiles of 128 x 128, small tiles, split-K whose last pipeline stage is not full, and a C whose
+// rows do not allow TMA stores.
 static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 // something is 0
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
-static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more vectors than one wave of CTAs can take
-// fewer vectors: one, two and four per thread with one CTA per SM
+// more 16-byte vectors than one wave of CTAs can process
+static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
+// fewer 16-byte vectors: one, two and four vectors per thread if each SM runs one CTA
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
-// shapes for the variants of long rows: more rows than the SMs hold, and for weighted_sum more than L2 holds
-// Enough rows to fill all SMs: a warp per row, or more elements per thread.
+// Row shapes that fill all SMs in kernels with a warp per row or with more elements per thread.
 static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
+// Row shapes for kernels that process long rows. The shape 16400 x 2056 has more rows than the SMs process at
+// once, and for weighted_sum more data than L2 holds.
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -687,7 +704,7 @@ static const char* lacks(const kbk_variant* v, int dtype) {
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Returns whether this fill tests a property of the operation.
+// Returns whether a kind of inputs tests a property of the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -698,7 +715,7 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                // the last condition: dw and db of norms
+                // in backward of layernorm and rmsnorm, the outputs dw and db are exact
                 (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm"))));
     }
     if (fill == WHOLE_ROWS)
@@ -707,9 +724,10 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Returns whether a variant cannot pass with this fill. Attention on tensor cores multiplies masked values by zero
-   (backward: q, k and do), so NaN and infinity are not tested there. If many f32 terms are added one by one to a much
-   larger first term, the error is larger than that of a tree reduction. */
+/* Returns whether a variant is known to fail for the job's kind of inputs. Attention on tensor cores multiplies
+   masked values by zero (in backward: q, k and do), so variants that use tensor cores are not tested with NaN and
+   infinity in masked inputs. Variants that add many f32 terms one by one to a much larger first term have a larger
+   error than a tree reduction. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
@@ -718,8 +736,8 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// Long rows are skipped: a loop over so many columns takes minutes under racecheck, and shorter rows run the same
-// code.
+// Returns whether a case takes too long: a loop over more than 10,000 columns takes minutes under racecheck, and
+// shorter rows test the same code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -742,7 +760,8 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    // adds the operands, which may be much larger than the result
+    // the operands of a product may be much larger than its result, so the size that limits the test also counts
+    // the operands
     if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64;
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
@@ -778,7 +797,8 @@ static void expect(const kbk_variant* v, int dtype, int right, const char* what,
                said ? said : "launched"),
             failed++;
 }
-// Checks that the arguments are rejected before any launch, and that the message contains this text.
+// Checks that the variant rejects the arguments before it launches anything, and that its error text contains
+// `words`.
 static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, const char* words, const char* what) {
     const long before = launches();
     const char* why = kbk_launch(v, dtype, a, stream);
@@ -798,14 +818,15 @@ static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
             a.out[outs++] = at;
     }
     a.workspace_bytes = kbk_workspace(v, dtype, s), a.workspace = take(a.workspace_bytes);
-    CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream)); // index 0 is valid for every tensor
+    // writes zeros, because index 0 is valid for every tensor of indices
+    CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream));
     return a;
 }
-// Returns a shape that every operation accepts.
+// Returns a shape with valid sizes for every operation.
 static kbk_shape usual_shape(const kbk_op* op) {
     kbk_shape s = shape(7, 1040);
     if (op->family == KBK_ATTN) s.cols = 64;
-    // a shape with few rows, for which special kernels exist
+    // a product with few rows, for which matmul has specialised kernels
     if (op->family == KBK_GEMM) s.k = 1040, s.layout = KBK_NT;
     if (kbk_has_dimension(op->signature, 'V')) s.vocabulary = 9;
     return s;
@@ -844,11 +865,12 @@ static void run_sizes(const kbk_variant* v, int dtype) {
     expect_rejected(v, dtype, &a, "negative", "the lowest integer as " #size);
     KBK_SIZES(NEGATIVE)
     a = good;
-    // the 64-bit product of these sizes overflows to 2^46
+    // rows * cols, computed in 64 bits, overflows and gives 2^46
     a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64;
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows");
     expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of such a shape", "not 0");
-    a.s.rows = a.s.cols = (int64_t)1 << 32; // 0 in 64 bits
+    // the product of the sizes is 2^64, which is 0 in 64 bits
+    a.s.rows = a.s.cols = (int64_t)1 << 32;
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows to 0");
     a = good;
     if (v->op->family == KBK_GEMM) {
@@ -873,8 +895,8 @@ static void run_elsewhere(const kbk_variant* v, int dtype) {
     }
 }
 /* Tests shapes in which a size is 0. Outputs that still have elements and units must match the oracle, and nothing
-   else may be written. With a device, the values are compared. With a runtime that does not execute launches, only
-   the calls are checked. */
+   else may be written. On a GPU, the written values are compared with the oracle. If the runtime is simulated and
+   executes no launches, only the calls of the runtime are checked. */
 static void run_zero(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const kbk_args a = some_args(v, dtype, s);
@@ -915,7 +937,7 @@ static void run_faults(const kbk_op* op, int dtype) {
 
 // Sums over 0 rows must be 0, and outputs that do not depend on units must still be written.
 static void run_no_rows(const kbk_op* op, int dtype) {
-    enum { ROOM = 512 }; // bytes per tensor, more than the declared sizes need
+    enum { ROOM = 512 }; // bytes allocated per tensor, which exceed the size of every tensor
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = shape(0, 37);
@@ -966,7 +988,9 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
 // Computes the oracle's outputs for one unit.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
-    double* in[8] = {}; // memory for one unit; the pointers are shifted as if it were part of the complete tensor
+    // memory for the inputs of one unit. op->ref gets pointers shifted back by the unit's offset, as if the memory
+    // were a part of the complete tensor.
+    double* in[8] = {};
     const double* whole[8] = {};
     int ins = 0, outs = 0;
     for (int k = 0; k < n; k++) {
@@ -1038,7 +1062,8 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; rows are not multiples of it
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = shape(65537, 32771); // 2^31 + 229 thousand elements, odd rows
+    // 2^31 + 229 thousand elements, with an odd row length
+    kbk_shape s = shape(65537, 32771);
     s.p = 0.1, s.seed = 42;
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
     double* period[KBK_MAX_TENSORS] = {};
@@ -1118,8 +1143,8 @@ static void run_large(const kbk_op* op) {
     free(block), free(x);
 }
 
-// Simulates a GPU with 99 KiB of shared memory per CTA, where flashmma backward with d = 128 uses another
-// configuration. A variant without a configuration for so little shared memory must return an error.
+// Simulates a GPU with 99 KiB of shared memory per CTA, for which flashmma backward with d = 128 has another
+// configuration. A variant that has no configuration for 99 KiB must return an error.
 static void run_smaller_gpu(const kbk_op* op, int dtype) {
     const cudaDeviceAttr most = cudaDevAttrMaxSharedMemoryPerBlockOptin;
     const kbk_variant* v = kbk_find(op->name, op->dir, "flashmma");
@@ -1178,7 +1203,8 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     if (sanitize && !d.small) return;
     if (kbk_has_dimension(op->signature, 'Z')) s.batch = 3;
     if (kbk_has_dimension(op->signature, 'H')) s.heads = 3;
-    if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take too long
+    // the oracle takes too long for large matrices
+    if (is(op, "bmm") && s.rows * s.cols > 60000) return;
     if (kbk_has_dimension(op->signature, 'K')) s.k = d.depth;
     if (kbk_has_dimension(op->signature, 'X')) s.stride = d.depth;
     if (kbk_has_dimension(op->signature, 'A')) s.among = d.depth;
@@ -1296,8 +1322,8 @@ static int run_all(const char* op) {
 }
 
 #ifndef _WIN32
-// Runs the jobs. They are processes, not threads, so that each has its own stream, memory and counters. They start
-// before CUDA is initialised.
+// Runs the jobs as processes instead of threads, so that each job has its own stream, memory and counters. The
+// processes start before CUDA is initialised.
 static int run_jobs(const char* op) {
     int pipes[2], counts[3], code = 0, status = 0, ended = 0;
     shared = (account*)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -1321,7 +1347,7 @@ static int run_jobs(const char* op) {
 #endif
 
 int main(int argc, char** argv) {
-    // line-buffered, so that an interrupted run has printed its finished operations
+    // makes stdout line-buffered, so that an interrupted run has printed the operations that it finished
     setvbuf(stdout, NULL, _IOLBF, 1 << 16);
     const char* op = NULL;
     for (int i = 1; i < argc; i++) {

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.kernels on a GPU with PyTorch. Every operation, direction, implementation and element type runs once on a
-small shape, and is compared with the oracle and with PyTorch in double precision. Also tests rows that are masked or
-have huge values, gradients against autograd, streams, captured graphs, arrays of other libraries, and five comparisons
-with PyTorch. Prints FAIL lines and ends with "N passed, N failed".
-"""
+small shape, and is compared with the oracle and with PyTorch in double precision. The script also tests rows that
+are masked or have huge values, gradients against autograd, streams, captured graphs, arrays of other libraries,
+and five comparisons with PyTorch. Prints FAIL lines and ends with "N passed, N failed"."""
 
 import sys
 import time
@@ -131,7 +130,7 @@ def one_kernel(k, dtype, what):
         check(what, True)
     except AssertionError as error:
         check(what, False, error)
-    if k.name in ("layernorm_fwd", "rmsnorm_fwd"):  # without mean and rstd, as in inference
+    if k.name in ("layernorm_fwd", "rmsnorm_fwd"):  # called without buffers for mean and rstd, as in inference
         y = torch.empty_like(outputs[0])
         k(*contest.inputs, out=(y, *(None for _ in outputs[1:])), **contest.options)
         check(f"{what}: y without the moments", bool((y == outputs[0]).all()))
@@ -140,8 +139,8 @@ def one_kernel(k, dtype, what):
 
 
 def near_rows(what, got, want, bound, least=0.0):
-    """Compares each row (last axis) separately. In a norm over all rows, a row of large numbers would hide an
-    error in a row of small numbers."""
+    """Compares `got` with `want` in each row (last axis) separately. In a norm over all rows, a row of large
+    numbers would hide an error in a row of small numbers."""
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).norm(dim=-1) / want.norm(dim=-1).clamp_min(least)).max())
     check(what, off <= bound, f"a row is off by {off:.3g}")
@@ -150,12 +149,12 @@ def near_rows(what, got, want, bound, least=0.0):
 def near_each(what, got, want):
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).abs() / (want.abs() + 1)).max())
-    check(what, off <= NORM["f32"], f"an element is off by {off:.3g}")
+    check(what, off <= NORM["f32"], f"the relative error of an element is {off:.3g}")
 
 
 def masked_rows(dtype, columns):
-    """Returns logits like those after an attention mask: one kind of mask per row, and a last row near the largest
-    finite value."""
+    """Returns logits in which an attention mask has replaced values: each row has another kind of mask, and the
+    values of the last row are near the largest finite value."""
     kind, half = getattr(torch, kk._LONG[dtype]), columns // 2
     least, most = torch.finfo(kind).min, torch.finfo(kind).max
     far = -60000.0 if dtype == "f16" else -1e30
@@ -169,8 +168,9 @@ def masked_rows(dtype, columns):
 
 
 def masked():
-    """Compares masked rows with PyTorch in double precision. A row that is -1e30 or the lowest number everywhere
-    gives uniform probabilities and not NaN. The loss of a masked target is its distance from the maximum."""
+    """Compares masked rows with PyTorch in double precision. If all values of a row are -1e30 or the lowest
+    number, the probabilities must be uniform and not NaN. The loss of a masked target is the maximum of its row
+    minus the target's logit."""
     torch.manual_seed(11)
     for k in kernels:
         if not k.runs_on(capability) or k.name not in (
@@ -205,7 +205,7 @@ def masked_row_kernel(k, dtype, columns, what):
     near_each(f"{what}: loss", outputs["loss"], want.detach())
     if "lse" in outputs:
         near_each(f"{what}: lse", outputs["lse"], torch.logsumexp(wide.detach(), 1))
-    if "dx" in outputs:  # a row whose maximum is its target has gradients of 0
+    if "dx" in outputs:  # if the target has the maximal logit of a row, the gradients of this row are 0
         (dx,) = torch.autograd.grad(want.sum(), [wide])
         near_rows(f"{what}: dx", outputs["dx"], dx, NORM[dtype], least=1.0)
 
@@ -271,7 +271,7 @@ def one_gradient(k, dtype, more):
 
 
 def losses():
-    """.mean() gives all rows the same gradient, which the kernel scales itself."""
+    """With .mean(), all rows have the same incoming gradient; the kernel multiplies by it."""
     x = torch.randn(24, 50, device="cuda", requires_grad=True)
     t = torch.randint(0, 50, (24,), device="cuda")
     t[3] = -100
@@ -297,10 +297,11 @@ def streams():
         y = k(x)
         early = torch.cuda.Event()
         early.record()
-    check("on the current stream", not early.query())
+    check("the launch is on the current stream", not early.query())
     torch.cuda.synchronize()
-    near("on the current stream: y", y, want, "f32")
-    total = kernels["sum", "run", "ticket"].bind(x)  # with its own scratch memory
+    near("output of a launch on the current stream", y, want, "f32")
+    # bind() allocates the scratch memory that this kernel needs
+    total = kernels["sum", "run", "ticket"].bind(x)
     total()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -319,14 +320,14 @@ def streams():
 
 
 class Foreign:
-    """An array that belongs neither to torch nor to cupy."""
+    """Wraps an array so that it belongs neither to torch nor to cupy."""
 
     def __init__(self, x):
         self.x, self.__cuda_array_interface__ = x, x.__cuda_array_interface__
 
 
 class Lender:
-    """An array that supports only DLPack."""
+    """Wraps an array so that it supports only DLPack."""
 
     def __init__(self, x):
         self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__
@@ -354,8 +355,8 @@ def dlpack():
 def foreign():
     x = torch.randn(8, 100, device="cuda")
     y = kernels["softmax", "fwd", "onepass"](Foreign(x))
-    check("output allocated by kbench", isinstance(y, kk._DeviceArray), type(y))
-    near("output allocated by kbench: values", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
+    check("kbench allocates the output", isinstance(y, kk._DeviceArray), type(y))
+    near("output that kbench allocates: values", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
     kernels["softmax", "fwd"].check(y, Foreign(x))
     near(
         "oracle", torch.tensor(kernels["softmax", "fwd"].oracle(Foreign(x))), torch.softmax(x, 1).cpu(), "f32"
@@ -363,7 +364,7 @@ def foreign():
     try:
         import cupy
     except ImportError:
-        print("left out: no cupy")
+        print("cupy is not installed: its arrays are not tested")
         return
     y = kernels["softmax", "fwd", "onepass"](cupy.asarray(x))
     near("cupy", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")

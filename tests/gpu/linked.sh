@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: examples 05 and 06, linked with compiled kernels, and programs of tests/extract.py. Each program passes
-# its check and gets a time. The object contains only softmax and matmul, which compile in a minute.
+# On a GPU: examples 05 and 06 and the programs of tests/extract.py are linked with compiled kernels. Each program
+# must pass its check and get a time. The object file contains only softmax and matmul, because these two
+# operations compile in a minute.
 . tests/lib.sh
 
 fast="--fast --no-color --no-progress"

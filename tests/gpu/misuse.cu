@@ -31,14 +31,14 @@ template <class T> __global__ void ever_less(T* cycles) {
     __syncthreads();
     if (threadIdx.x == 0) cycles[0] = wanted / 2;
 }
-// Waits for cycles[0] clock cycles in every second launch, and not at all in the others.
+// Waits for cycles[0] clock cycles in every second launch, and does not wait in the remaining launches.
 template <class T> __global__ void every_second(T* cycles) {
     T begin = clock64(), launches = cycles[1];
     while (launches % 2 && clock64() - begin < cycles[0]) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[1] = launches + 1;
 }
-// Returns a stored result if the address of its input is known.
+// The kernel returns the stored output if it recognises the address of its input.
 __device__ const float* known_input;
 __device__ float known_output[N];
 template <class T> __global__ void remembers(const T* x, T* y, int n) {
@@ -162,7 +162,7 @@ FAULT(too_much_shared) {
 FAULT(illegal_address) {
     KB_TIME(kb) { store<<<1, 1, 0, kb->stream>>>((float*)0x10, 0); }
 }
-FAULT(illegal_address_late) { // the first runs are correct
+FAULT(illegal_address_late) { // the first runs of the block access only valid addresses
     data d = make(kb);
     int runs = 0;
     KB_TIME(kb) {
@@ -249,7 +249,7 @@ FAULT(does_half) {
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { every_second<<<1, 32, 0, kb->stream>>>(cycles); }
 }
-FAULT(submits_less) { // in later runs, the host launches only a part of the work
+FAULT(submits_less) { // in later runs of the block, the host launches only a part of the work
     data d = make(kb);
     int launches = 0;
     KB_TIME(kb) {
@@ -272,7 +272,7 @@ FAULT(exits) {
     }
 }
 
-// only --fresh detects this mistake, so misuse.sh runs this benchmark again with --fresh
+// only the option --fresh detects a reused result, so misuse.sh runs the benchmark again with --fresh
 KBENCH_IMPL(memory, good) { good(kb); }
 KBENCH_IMPL(memory, bad) {
     data d = make(kb);
@@ -286,8 +286,8 @@ KBENCH_IMPL(memory, bad) {
     kb_check(kb, d.y, want, N, 0.0);
 }
 
-// These benchmarks are correct: operations declared with kb_expect, work timed on the host, or data reset before
-// every sample
+// The following benchmarks are correct: they declare an operation with kb_expect, time work of the host, or reset
+// the data before every sample.
 KBENCH(copy_expected) {
     data d = make(kb);
     float* h = KB_ALLOC_PINNED(kb, float, N);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: each mistake of misuse.cu gets its flag and no time, and does not affect other cases. MISUSE: path of
-# the program if it is already built; then only the first run is made. MISUSE_TIMEOUT: its --timeout.
+# On a GPU: each mistake in misuse.cu gets the expected flag and no time, and does not affect other cases. MISUSE:
+# path of a program that is already built; if set, the test measures once and ends. MISUSE_TIMEOUT: value of the
+# program's option --timeout.
 . tests/lib.sh
 
 if [ -n "$MISUSE" ]; then cp "$MISUSE" "$tmp/misuse"; else build "misuse.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. tests/gpu/misuse.cu -o "$tmp/misuse"; fi
@@ -21,11 +22,11 @@ build "the records are right" "$tmp/flat" "$tmp/misuse.json"
 check_same "a record for every case" "$(grep -c "	operation	" "$tmp/flat.txt")" "$("$tmp/misuse" --list | wc -l)"
 
 for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/gpu/misuse.cu); do
-    check_same "$op: the good case beside it" "$(field $op good status)" '"ok"'
-    case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the good case beside it has no number" ;; esac
-    check_same "$op: the good case beside it is verified" "$(field $op good verified)" true
+    check_same "$op: the status of the correct case" "$(field $op good status)" '"ok"'
+    case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the correct case has no time" ;; esac
+    check_same "$op: the correct case is verified" "$(field $op good verified)" true
 done
-# fault OPERATION FLAGS: checks that the record has one of these flags, and no time
+# fault OPERATION FLAGS: checks that the record of OPERATION has one of FLAGS, and no time
 fault() {
     op=$1 && shift
     check_same "$op: status" "$(field $op bad status)" '"failed"'
@@ -83,17 +84,17 @@ case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_mem
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
 [ -z "$MISUSE" ] || finish
 
-# a kernel that returns a stored result is detected only with other inputs; correct kernels keep their times
+# a kernel that returns a stored result is detected only if its inputs change; correct kernels keep their times
 honest=memory,copy_expected,sync_expected,alloc_expected,host_timed,reset_each_time,leaves_memory,last
 run "$tmp/misuse" --fast --timeout 10s --no-progress --fresh --op $honest --json "$tmp/fresh.json"
 check_rc "--fresh" 1
 "$tmp/flat" "$tmp/fresh.json" > "$tmp/flat.txt"
 fault memory STALE VERIFY_FAIL
-case $(field memory bad message) in *"with fresh inputs (seed 43)"*) pass ;; *) fail "--fresh: message $(field memory bad message)" ;; esac
-check_same "--fresh: the good one beside it" "$(field memory good status) $(field memory good verified)" '"ok" true'
+case $(field memory bad message) in *"with fresh inputs (seed 43)"*) pass ;; *) fail "--fresh: the message does not name the fresh inputs: $(field memory bad message)" ;; esac
+check_same "--fresh: the correct case" "$(field memory good status) $(field memory good verified)" '"ok" true'
 check_same "--fresh: reset_each_time" "$(field reset_each_time default status) $(field reset_each_time default verified)" '"ok" true'
-case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "--fresh: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
-# --launches: each sample has exactly this number of launches
+case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "--fresh: unexpected leaked_bytes: $(field leaves_memory default leaked_bytes)" ;; esac
+# --launches N: each sample has exactly N launches
 for n in 1 20; do
     for how in "" --hot; do
         run "$tmp/misuse" --no-progress --op last,reset_each_time --launches $n $how --iters 30 --json "$tmp/launches.json"
@@ -105,8 +106,8 @@ for n in 1 20; do
     done
 done
 
-# kills the worker, the supervisor or both at several times, then resumes the run: the file must contain one record
-# of each case
+# Kills the worker process, the supervisor process or both after the given number of seconds, then resumes the run.
+# In the end, the file must contain one record of each case.
 lines=$tmp/killed.jsonl
 for kill in all:1.4 supervisor:1.8 all:0.5 supervisor:2.3 worker:1; do
     setsid "$tmp/misuse" --fast --no-progress --filter /impl=good --jsonl "$lines" --resume > "$out" 2> "$err" < /dev/null &
@@ -126,7 +127,7 @@ sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$lines" | sort > "$tmp/once"
 check "killed five times: each case once" cmp "$tmp/once" "$tmp/every"
 check_same "killed five times: every one has a time" "$(grep -c '"time_ms": *[0-9]' "$lines")" "$(wc -l < "$tmp/every" | tr -d ' ')"
 
-# without isolation, a failing case does not affect other cases if the device survives
+# without isolation (--no-isolate), a failing case does not affect other cases if the device still works
 run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last
 check_rc "one process" 1
 check_out "one process: the case after it" '^ *last .*[0-9.]+ +(<?[0-9.]+%|-)( |$)'

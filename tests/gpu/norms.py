@@ -3,13 +3,13 @@
 
     python3 tests/gpu/norms.py LIBRARY... [--seed 1] [--shapes 16 | 128x8192xf32,...] [--op layernorm,rmsnorm]
 
-LIBRARY is a library of kernels that `nvcc -shared -DKBENCH_SHARED` made (see kbench_kernels.cuh); if several are
-given, the first is compared with the peers, and the times of the others are printed next to it. A time is the
-median duration of the kernels in torch.profiler's trace, after a flush of the L2 cache; implementations are
-interleaved. mean and rstd are not written, as in inference. The peers are PyTorch's function, and Triton with 8,
-16 and 32 elements per thread. Each result is compared with float64 first, and once more with mean and rstd. The
-ratio is the best peer's time divided by the time of the best variant. Exit code 1: a result is wrong; 77: no
-PyTorch with a GPU, or no Triton."""
+LIBRARY is a library of kernels that `nvcc -shared -DKBENCH_SHARED` made (see kbench_kernels.cuh). The first
+library is compared with its peers: PyTorch's function, and Triton with 8, 16 and 32 elements per thread. The times
+of further libraries are printed next to the times of the first library. A time is the median duration of the
+kernels in torch.profiler's trace, after a flush of the L2 cache; implementations are interleaved. The timed
+kernels do not write mean and rstd, as in inference. Before the measurement, the results are compared with float64,
+both with and without mean and rstd. The ratio is the time of the fastest peer divided by the time of the fastest
+variant. The exit code is 1 if a result is wrong, and 77 without a GPU that PyTorch can use or without Triton."""
 import argparse
 import ctypes
 import math
@@ -21,7 +21,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "python"))
 VARIANTS = {"layernorm": "onepass persist cluster", "rmsnorm": "onepass persist cluster",
             "softmax": "onepass shared cluster", "softmax/bwd": "onepass shared cluster"}
-BOUNDS = {"f32": 1e-5, "f16": 1e-3, "bf16": 8e-3}  # norm of the error divided by the norm of the result
+# largest allowed norm of the error, relative to the norm of the result
+BOUNDS = {"f32": 1e-5, "f16": 1e-3, "bf16": 8e-3}
 try:
     import kbench_kernels as library_api
     import torch
@@ -64,7 +65,8 @@ def softmax_kernel(x, w, b, y, C, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def softmax_bwd_kernel(x, w, b, y, C, BLOCK: tl.constexpr):  # here x is dy, and w is the output of softmax
+# argument x holds dy, and argument w holds the output of softmax
+def softmax_bwd_kernel(x, w, b, y, C, BLOCK: tl.constexpr):
     r = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, BLOCK)
     v = tl.load(x + r * C + c, mask=c < C, other=0.0).to(tl.float32)
@@ -83,7 +85,8 @@ def flush_kernel(p, n, WRITE: tl.constexpr):
 
 
 class Case:
-    """One operation at one shape: its inputs, its result in float64, and a dict of the functions to compare."""
+    """Holds one operation at one shape: its inputs, its result in float64, and a dict of the functions to
+    compare."""
 
     def __init__(self, op, rows, cols, dtype, libraries):
         self.op, self.dtype = op, dtype
@@ -118,7 +121,7 @@ class Case:
                 self.run[name] = self.own(library, variant, name)
 
     def own(self, library, variant, name):
-        """Checks the results of a kernel of the library twice, and returns a function that launches it."""
+        """Checks the results of a kernel of the library twice, and returns a function that launches the kernel."""
         args, row = library_api._Args(), library.rows[(*(self.op + "/fwd").split("/")[:2], variant)]
         args.s.rows, args.s.cols = self.x.shape
         for k, tensor in enumerate({"softmax": (self.x,), "layernorm": (self.x, self.w, self.b)}.get(
@@ -150,13 +153,13 @@ class Case:
         launch()
         self.compare(name + " without moments", self.y, self.want, BOUNDS[self.dtype])
         if any(bool((place != 7).any()) for place in places):
-            self.wrong.append(name + " writes moments that nobody asked for")
+            self.wrong.append(name + " writes mean or rstd although their pointers are NULL")
         return launch
 
     def compare(self, name, got, want, bound):
         off = float((got.double() - want).norm() / want.norm().clamp_min(1e-30))
         if not off <= bound:
-            self.wrong.append("%s: the norm of the error is %.2g of the result's, above %.2g" % (name, off, bound))
+            self.wrong.append("%s: the relative norm of the error is %.2g, above %.2g" % (name, off, bound))
 
 
 def times_of(case, flush, rounds):
@@ -168,7 +171,7 @@ def times_of(case, flush, rounds):
         for _ in range(rounds):
             for name in random.sample(names, len(names)):
                 flush_kernel[grid](flush, flush.numel(), WRITE=True)
-                # reads only, so that the cache holds no dirty lines
+                # flushes the cache again, only by reading, so that the cache holds no dirty lines
                 flush_kernel[grid](flush, flush.numel(), WRITE=False)
                 case.run[name]()
                 order.append(name)

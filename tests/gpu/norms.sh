@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU with PyTorch and Triton: layernorm, rmsnorm and softmax at random shapes, with and without mean and rstd,
-# compared with float64. Their times are printed next to those of PyTorch and Triton. PYTHON is the interpreter.
+# On a GPU with PyTorch and Triton: compares layernorm, rmsnorm and softmax with float64 at random shapes, with and
+# without mean and rstd. Prints the times of the library's kernels next to the times of PyTorch and Triton. PYTHON
+# is the interpreter.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

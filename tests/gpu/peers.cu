@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The kernels of accuracy.cu in other harnesses, for peers.py, which builds this file: with -DPEERS_NVBENCH as a
-// program with nvbench, otherwise as a shared library for a script that launches the kernels.
+// Provides the kernels of accuracy.cu to other benchmark harnesses. peers.py builds this file: with
+// -DPEERS_NVBENCH as a program that uses nvbench, otherwise as a shared library for a script that launches the
+// kernels.
 #include "accuracy.cuh"
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +69,7 @@ NVBENCH_BENCH(shared_memory_of).set_name("shared_memory");
 #else
 static work now;
 
-// The name that kbench gives case i, in the order of its table; NULL after the last.
+// Returns the name that kbench gives to case i, in the order of kbench's table; NULL after the last case.
 extern "C" const char* peers_name(int i) {
     static char name[64];
     for (const operation& o : operations) {
@@ -80,7 +81,8 @@ extern "C" const char* peers_name(int i) {
     return NULL;
 }
 
-// Selects the case to launch, and frees the previous one. Returns 0, or an error code of the CUDA runtime.
+// Selects the case that the next launches run, and frees the case selected before. Returns 0, or an error code of
+// the CUDA runtime.
 extern "C" int peers_open(int i) {
     work_close(now);
     memset(&now, 0, sizeof now);

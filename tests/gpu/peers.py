@@ -4,16 +4,17 @@
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json [--rounds 10]
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json --sweep [--full "OPTIONS"]
 
-The first form prints the differences between each harness's medians and CUPTI's durations, and the spread of the
-medians between processes. nvbench runs once with its defaults, which takes minutes, then in every round with
---timeout 0.1 --no-batch (or --nvbench-options). do_bench runs with its defaults, in every second round, because it
-starts slowly. The second form times a sweep of 200 copies: kbench all of them, nvbench with its defaults every
-twentieth; --full: nvbench all of them, with these options.
+The first command compares the medians of each harness with CUPTI's durations, and prints how much the medians
+differ between processes. nvbench runs once with its default options, which takes minutes, then in every round with
+--timeout 0.1 --no-batch (or --nvbench-options). do_bench runs with its default options, in every second round,
+because it starts slowly. The second command (--sweep) times 200 copies of different sizes. kbench times all copies
+with its default options; nvbench times every twentieth copy with its default options. With --full, nvbench also
+times all copies with the given options.
 
-NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (it downloads nvbench's
-dependencies). NVBENCH_PROGRAM is a program that was built in this way. PEERS_LIBRARY is peers.cu as a shared library;
-by default NVCC builds it. do_bench needs torch and triton in this Python. A missing peer is skipped, and the
-reason is printed."""
+NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (cmake downloads nvbench's
+dependencies). NVBENCH_PROGRAM is a program that cmake built from both. PEERS_LIBRARY is peers.cu as a shared
+library; by default NVCC builds it. do_bench needs torch and triton in the Python that runs this script. A harness
+that is missing is skipped, and the reason is printed."""
 import argparse
 import ctypes
 import json
@@ -60,7 +61,7 @@ def last_line(text):
 
 
 def built(commands, program):
-    """Builds the program with these commands. Returns its path, or None and the reason."""
+    """Builds `program` with `commands`. Returns the path of the program, or None and the reason."""
     for command in commands:
         if not shutil.which(command[0]):
             return None, "%s is not found" % command[0]
@@ -101,7 +102,7 @@ def find_do_bench():
 
 
 def run(command):
-    """Runs the command, and returns its output and its duration in seconds."""
+    """Runs a command, and returns the output of the command and its duration in seconds."""
     began = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wall = time.monotonic() - began
@@ -120,8 +121,8 @@ def kbench(program, *options):
 
 
 def nvbench(program, *options):
-    """Runs nvbench, and returns its states under kbench's names, each a dict of its summaries, and the duration in
-    seconds."""
+    """Runs nvbench. Returns the summaries of each case as a dict under kbench's name of the case, the duration of
+    the run in seconds, and the version of nvbench."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nvbench.json")
         done, wall = run([program, "--json", path, *options])
@@ -187,7 +188,7 @@ def column(runs, peer, name):
 
 def table(truth, runs, rounds):
     shown = [p for p in PEERS if any(p in r["times"] for r in runs)]
-    print("\n%d rounds of fresh processes; us; med = median over the processes, spr = max-min; * over max(1 %%, 0.1 us)"
+    print("\ntimes in us from %d rounds of new processes; med: median, spr: max - min, *: spr above max(1 %%, 0.1 us)"
           % rounds)
     print("%-25s %8s |" % ("", "CUPTI") + " |".join(p.center(26) for p in shown) + " |")
     print("%-25s %8s |" % ("kernel", "truth") + " |".join("%10s%8s%7s " % ("med", "spr", "%") for _ in shown) + " |")
@@ -207,7 +208,7 @@ def table(truth, runs, rounds):
     for peer in shown:
         medians = {n: statistics.median(column(runs, peer, n)) for n in spread[peer]}
         if not medians:
-            print("%-16s no number (an nvbench without medians, of before 2026?)" % peer)
+            print("%-16s no median (nvbench reports medians since 2026)" % peer)
             continue
         tight = sum(spread[peer][n] <= max(0.01 * us, 0.1) for n, us in medians.items())
         right = sum(abs(us - truth[n]) <= bar(truth[n]) for n, us in medians.items())
@@ -241,15 +242,15 @@ def compare(o, peers):
         for _ in range(o.default_rounds):
             runs.append(measure(o.program, {"nvbench": peers["nvbench"]}, [], True))
             runs[-1]["by_default"] = True
-            print("by its defaults: nvbench %.1f s; at %.0f s" % (runs[-1]["meta"]["nvbench"]["wall_s"],
+            print("nvbench by default took %.1f s; elapsed %.0f s" % (runs[-1]["meta"]["nvbench"]["wall_s"],
                                                                   time.monotonic() - began), flush=True)
     for i in range(o.rounds):
         here = {p: f for p, f in peers.items() if p != "do_bench" or i % 2 == 0}
         runs.append(measure(o.program, here, options, False))
         took = ", ".join("%s %.1f s" % (p, m["wall_s"]) for p, m in runs[-1]["meta"].items())
-        print("round %d: %s; at %.0f s" % (i + 1, took, time.monotonic() - began), flush=True)
+        print("round %d: %s; elapsed %.0f s" % (i + 1, took, time.monotonic() - began), flush=True)
     walls = table(truth, runs, o.rounds)
-    print("wall of a process, median s: %s; nvbench options: %s; all %.0f s" % (walls, o.nvbench_options,
+    print("median run time of a process in s: %s; nvbench options: %s; total %.0f s" % (walls, o.nvbench_options,
                                                                                time.monotonic() - began))
     what = ("tests/gpu/accuracy's kernels, cold, in %d rounds of fresh processes of %s, %s%s; medians in us; "
             "truth: CUPTI")
@@ -268,22 +269,23 @@ def sweep(o, peers):
         return ["-b", "copy", "-a", "kib=[%s]" % ",".join(map(str, values))]
 
     records, wall = kbench(o.program, "copy", "-a", "kib=%d:%d:+%d" % (SWEEP[0], SWEEP[-1], SWEEP.step))
-    print("kbench by its defaults: %d cases in %.1f s" % (len(records), wall), flush=True)
+    print("kbench with default options: %d cases in %.1f s" % (len(records), wall), flush=True)
     keep = ("name", "time_ms", "samples", "precision", "flags", "wall_ms")
-    out = {"what": "a sweep of %d copies, %d to %d KiB: kbench all of them by its defaults, nvbench every twentieth by "
-                   "its defaults, %s" % (len(SWEEP), SWEEP[0], SWEEP[-1], machine(records)),
+    out = {"what": "%d copies of %d to %d KiB, default options: kbench times all of them, nvbench every "
+                   "twentieth, %s" % (len(SWEEP), SWEEP[0], SWEEP[-1], machine(records)),
            "kbench_wall_s": wall, "kbench": [{k: r[k] for k in keep} for r in records]}
     if "nvbench" in peers:
         part = SWEEP[::20]
         states, took, version = nvbench(peers["nvbench"], *axis(part))
         out.update(what=out["what"] + ", " + version, nvbench_part_wall_s=took, nvbench_part=of(states))
         each = took / len(part)
-        print("nvbench by its defaults: %d cases in %.1f s, %.1f s a case: %.0f times as long" %
+        print("nvbench with default options: %d cases in %.1f s, %.1f s a case: %.0f times as long as kbench" %
               (len(part), took, each, each * len(records) / wall), flush=True)
         if o.full is not None:
             states, took, _ = nvbench(peers["nvbench"], *axis(SWEEP), *o.full.split())
             out.update(nvbench_full_wall_s=took, nvbench_full_options=o.full, nvbench_full=of(states))
-            print("nvbench %s: %d cases in %.1f s: %.1f times as long" % (o.full, len(states), took, took / wall))
+            print("nvbench %s: %d cases in %.1f s: %.1f times as long as kbench" %
+                  (o.full, len(states), took, took / wall))
     return out
 
 
@@ -297,7 +299,7 @@ def main():
     parser.add_argument("--default-rounds", type=int, default=1, help="rounds of nvbench with its default options")
     parser.add_argument("--nvbench-options", default="--timeout 0.1 --no-batch", metavar="OPTIONS")
     parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--full", metavar="OPTIONS", help="also run the complete sweep by nvbench, with these options")
+    parser.add_argument("--full", metavar="OPTIONS", help="also run nvbench with OPTIONS on all copies of the sweep")
     o = parser.parse_args()
     if o.rounds < 2:
         parser.error("--rounds must be 2 or more, because the spread is computed")

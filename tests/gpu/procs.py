@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Tests whether printed intervals contain what other processes measure: procs.py PROGRAM [OPTION...] [-- ARGUMENT...]
 
-Runs a kbench program with --procs, and again with another seed (other buffer placements) and more processes. The median
-of the second run must be in the interval of the first. The same is tested for the intervals of single processes.
+Runs a kbench program with --procs, and again with another seed (other buffer placements) and more processes. For
+each case, the median over the processes of the second run must be in the confidence interval that the first run
+printed. The medians must also be in the intervals of runs with a single process.
 
     --procs N        processes of the tested interval; 5
     --others N       processes of the median; 15
@@ -12,8 +13,9 @@ of the second run must be in the interval of the first. The same is tested for t
     --keep FOLDER    keeps the records there, and reuses existing ones
     ARGUMENT         passed to PROGRAM
 
-Limits: 90 % of the intervals of --procs contain the median, and 75 % of those of a single process. The exit code is 1
-if a limit is missed. Also prints the share of half-widths of at most 1 %, for kernels from 5 us."""
+Limits: the interval must contain the other processes' median for 90 % of the cases with --procs, and for 75 % with
+a single process. If a limit is not met, the exit code is 1. For kernels that take at least 5 us, the program also
+prints how many intervals have a half-width of at most 1 %."""
 import argparse
 import json
 import os
@@ -41,7 +43,7 @@ def usage():
 
 
 def records(options, folder, mode, what, seed, procs):
-    """Returns the records of a run by name, without records that have no time."""
+    """Returns a dict of the run's records with the case names as keys. Records without a time are left out."""
     path = os.path.join(folder, f"{mode or 'as_is'}.{what}.json")
     if not os.path.exists(path):
         command = [options.program, *options.arguments, "--no-progress", "--seed", str(seed), "--json", path]
@@ -58,7 +60,8 @@ def records(options, folder, mode, what, seed, procs):
 
 
 def compare(title, pairs, bar, at_least):
-    """PAIRS: list of (record, median that the record's interval should contain). Whether enough do."""
+    """PAIRS: list of (record, median that the record's interval should contain). Returns whether enough intervals
+    contain their medians."""
     held, widths, missed = 0, [], []
     for r, median in pairs:
         low, high = r["time_ms_ci_low"], r["time_ms_ci_high"]

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: intervals contain the median of 15 other processes with other buffer placements, cold and hot. With
-# --procs 5, at least 90 % of the intervals must contain that median; with one process, at least 75 %. No constant
-# of kbench was fitted to these kernels. About three
-# minutes.
+# On a GPU: kbench measures confidence intervals of 16 cases, cold and hot. In addition to the process that
+# measured an interval, 15 processes with other buffer placements measure each case. With --procs 5, at least 90 %
+# of the intervals must contain the median of the 15 processes; with a single process, at least 75 %. No constant
+# of kbench was fitted to the tested kernels. The test takes about three minutes.
 . tests/lib.sh
 
 if ! have python3; then
@@ -11,7 +11,8 @@ if ! have python3; then
     finish
 fi
 build "shapes.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/shapes.cu -o "$tmp/shapes"
-# two batches of 16 cases each: starting a process takes as long as a few cases
+# the program measures many cases, 16 cold and 16 hot, because starting a process takes as long as measuring a few
+# cases
 kernels=cluster,registers,shared,odd_blocks,waves,transpose,stencil,atomics,gather,chase,strided,row_sums
 check_same "kernels" "$("$tmp/shapes" --list --op $kernels | wc -l | tr -d ' ')" 32
 run python3 tests/gpu/procs.py "$tmp/shapes" --keep "$tmp/records" -- --max-time 30ms --op $kernels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Kernels of known bytes, operations, occupancy and hit rates, to verify the output of --counters, --profile and
-// --trace. Driven by profiling.sh.
+// Contains kernels whose bytes, operations, occupancy and cache hit rates are known. profiling.sh compares these
+// values with the output of --counters, --profile and --trace.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: results of --counters, --profile, --trace and --energy for kernels of known work, and that they do not
-# change the times. Prints the tables; takes less than two minutes. If the driver denies access to the
-# counters, the test prints this and tests everything else.
+# On a GPU: tests the results of --counters, --profile, --trace and --energy with kernels of known work. Profiling
+# must not change the measured times. The test prints the tables of the program and takes less than two minutes. If
+# the driver denies access to the counters, the test prints the denial and tests everything else.
 . tests/lib.sh
 
 build "profiling.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/profiling.cu -o "$tmp/profiling"
@@ -24,7 +24,7 @@ sums "a copy beside a kernel" '[0-9]% of the copy time overlaps a kernel'
 if have python3; then
     check "the timeline" python3 tests/host/trace.py "$tmp/profiling.trace"
 else
-    skip "no python3: the timeline, the counters"
+    skip "python3 is not installed: the timeline and the counters are not checked"
     finish
 fi
 if grep -q 'is not profiled' "$err"; then

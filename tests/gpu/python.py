@@ -103,7 +103,7 @@ def times_from_c(library, files):
             words = [sys.executable, __file__, how, library, *map(str, sizes)]
             found.append(json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout))
     heads = ("C us", "Python", "+ torch", "do_bench", "triton", "profiler")
-    print(f"{'n':>10}" + "".join(f"{head:>10}" for head in heads) + "   each process: C, Python, + torch")
+    print(f"{'n':>10}" + "".join(f"{head:>10}" for head in heads) + "   C, Python and + torch of each process")
     for i, n in enumerate(sizes):
         of_c, of_python = [1e3 * run[i]["time_ms"] for run in runs], [run[i] for run in of_process["--plain"]]
         beside = [[run[i][k] for run in of_process["--times"]] for k in range(4)]
@@ -146,8 +146,8 @@ def contests():
 
 
 def backward():
-    """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. It cannot be captured, but
-    it is timed nevertheless."""
+    """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. Stream capture rejects
+    such a backward pass, but kbench must give it a time."""
     x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
     dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
     norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)
@@ -175,7 +175,7 @@ def backward():
 
     r = kbench.compare({"all of it": all_of_it}, (fresh,))[0]
     good = r.time_ms is not None and "stream of the forward pass" not in (r.message or "")
-    check("backward in the same function as its forward", good and "not inspected" not in (r.message or ""), flags(r))
+    check("forward and backward in one function", good and "not inspected" not in (r.message or ""), flags(r))
 
 
 def words():
@@ -236,7 +236,7 @@ def words():
     check("copies_by_torch", r.time_ms is None and said, flags(r))
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
     check("a wrong result", bad[1].time_ms is None and "VERIFY_FAIL" in bad[1].flags, flags(bad[1]))
-    check("the correct function of the same comparison", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
+    check("of two functions, the right one", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
     said = "allocates 1 block by torch's caching allocator" in (bad[0].message or "")
     check("what it allocates", said, flags(bad[0]))
     r = kbench.time(lambda x: torch.add(x, 1, out=out), x)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The measured peaks of a device, compared with what cuBLASLt, caches and simple kernels achieve: no possible rate
-// may be withheld, and every impossible one must be. Names that begin with x_ are impossible (roofs.sh). cuBLASLt is
-// loaded at run time with the prototypes of its own header; kbench.h has its own declarations.
+// Compares the measured peaks of a device with the rates of cuBLASLt, of caches and of simple kernels. kbench must
+// not withhold a possible rate, and must withhold every impossible rate. Benchmarks whose names begin with x_
+// declare impossible rates (see roofs.sh). cuBLASLt is loaded at run time with the prototypes of its own header;
+// kbench.h has its own declarations.
 #include <cublasLt.h>
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
@@ -147,15 +148,16 @@ static void product(kb_state* kb) {
 struct memory_row {
     kb_traffic does, said;
     int mib;
-    // peak that the declared work exceeds; KBI_ROOFS: the highest arithmetic peak; KBI_NO_ROOF: the highest memory
-    // peak; -3: the work is possible
+    // Index of the peak that the declared work exceeds. KBI_ROOFS: the declared work exceeds the highest
+    // arithmetic peak. KBI_NO_ROOF: the declared work exceeds the highest memory peak. -3: the declared work is
+    // possible.
     int impossible;
     kb_dtype flops;
 };
 
-// Declares work that, divided by the duration of the launch, gives 1.3 times the highest measured rate of this
-// kind. The benchmark function is called several times. Only the last call declares work, because no time is known
-// before.
+// Returns an amount of work that, divided by the duration of the launch, gives 1.3 times the measured peak
+// `which`. kbench calls the benchmark function several times. Before the last call no duration is known, so
+// earlier calls return 0.
 static double too_much(kb_state* kb, int which) {
     kbi_run* run = kb->run;
     int first = which == KBI_NO_ROOF ? KBI_ROOF_COPY : which == KBI_ROOFS ? KBI_ROOF_F32 : which;
@@ -194,8 +196,8 @@ static void memory(kb_state* kb) {
         kb_bytes(kb, moved);
 }
 
-// Benchmarks the two copies whose faster one is the peak of a cold copy of this size: kbench's kernel, and
-// cudaMemcpyAsync.
+// Benchmarks one of two implementations of a copy: kbench's kernel, or cudaMemcpyAsync. The faster implementation
+// is the peak for cold copies of the same size.
 static void cold_copy(kb_state* kb, bool by_kernel) {
     int64_t half = *(const int64_t*)kb->user / 2;
     char *from = KB_ALLOC(kb, char, half), *to = KB_ALLOC(kb, char, half);
@@ -249,7 +251,8 @@ int main(int argc, char** argv) {
         add_product(&t, false, t.stored, t.side, KB_NORMAL, "");
         add_product(&t, true, NULL, t.side, KB_NORMAL, "");
         add_product(&t, true, t.stored, t.side, KB_NORMAL, "");
-        // products of data that uses less power are faster, because the clock stays higher
+        // matrix products are faster if their inputs are zeros, because the GPU draws less power and keeps a
+        // higher clock
         add_product(&t, true, NULL, t.side, KB_ZERO, "_zeros");
         add_product(&t, true, NULL, t.side / 2, KB_UNIFORM, "_small");
     }

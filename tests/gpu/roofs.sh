@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: no possible rate is withheld as ABOVE_ROOF, and every impossible one is. Prints the measured peaks, with
-# the time that they took.
+# On a GPU: kbench withholds no possible rate as ABOVE_ROOF, and withholds every impossible rate. The test prints
+# the measured peaks and the time that measuring them took.
 . tests/lib.sh
 
 include=$(dirname "$(command -v "$NVCC" || echo "$NVCC")")/../include
-if [ ! -f "$include/cublasLt.h" ]; then skip "no cublasLt.h beside nvcc: no products to compare with" && finish; fi
+if [ ! -f "$include/cublasLt.h" ]; then skip "cublasLt.h is not installed with nvcc: no matrix products to compare with" && finish; fi
 build "roofs.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/roofs.cu -o "$tmp/roofs"
 build "flat.c" $CC -O1 -Itests tests/cli/flat_records.c -o "$tmp/flat"
 
@@ -17,7 +17,7 @@ awk -f tests/gpu/roofs.awk "$out" > "$tmp/long"
 check_same "roofs that take longer than 0.3 s" "$(grep -v ' roofs$' "$tmp/long")" ""
 if [ "$(awk 'END { print $1 }' "$tmp/long")" -ge 10 ]; then pass; else fail "too few roofs: $(cat "$tmp/long")"; fi
 
-# judged MODE [OPTION...]: runs the program in this mode and checks every record
+# judged MODE [OPTION...]: runs the program in mode MODE and checks every record
 judged() {
     mode=$1 && shift
     run "$tmp/roofs" --max-time 0.1s --no-progress --json "$tmp/$mode.json" "$@"
@@ -51,8 +51,8 @@ judged() {
     done < "$tmp/$mode.rest"
 }
 judged cold
-# The peak for a cold copy is the faster of two cold copies of the same size. The faster copy must reach 94 to 106
-# % of the peak, or 100 % within the error of the times. The slower copy must not exceed this
+# kbench measures the peak for a cold copy as the rate of the faster of two implementations. The faster of the two
+# benchmarked copies must reach 94 to 106 % of the peak for a cold copy, or 100 % within the error of the times.
 awk -F'\t' '
     function told() {
         if (op !~ /^"cold_copy_/) return
@@ -74,6 +74,6 @@ cat "$tmp/copies" # for the log
 check_same "cold copies from 1 MiB to 1 GiB" "$(wc -l < "$tmp/copies" | tr -d ' ')" 21
 check_same "cold copies that are not 100 % of a cold copy" "$(grep '^bad' "$tmp/copies")" ""
 planted=$(grep -c '	operation	"x_' "$tmp/cold.txt")
-if [ "$planted" -ge 10 ]; then pass; else fail "only $planted impossible ones"; fi
+if [ "$planted" -ge 10 ]; then pass; else fail "only $planted records with an impossible rate"; fi
 judged hot --hot --filter '^(l2_|read|copy_said|bf16_said)'
 finish

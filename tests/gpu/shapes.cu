@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Kernels of 1 us to 3 ms in many launch configurations, and timed blocks with several kernels. No constant of the
-// kit was fitted to them. Blocks with several kernels, and kernels with more blocks than are resident at once,
-// write their own timestamps. python3 tests/gpu/shapes.py ./shapes compares their times with CUPTI's durations and
-// with the timestamps:
+// Contains kernels of 1 us to 3 ms in many launch configurations, and timed blocks with several kernels. No
+// constant of kbench was fitted to kernels of shapes.cu. Two kinds of timed blocks write their own timestamps:
+// blocks with several kernels, and kernels with more thread blocks than are resident at once. The script
+// tests/gpu/shapes.py compares kbench's times with CUPTI's durations and with the timestamps:
 //     nvcc -O3 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/shapes.cu -o shapes
+//     python3 tests/gpu/shapes.py ./shapes
 // The timestamps need --cold or --hot: with a graph (--rotate), all launches would write their timestamps into one
 // slot. SHAPES_PLACE=n in the environment shifts the buffers by n times 34 MiB.
 #define KBENCH_IMPLEMENTATION
@@ -72,7 +73,7 @@ static float* filled(kb_state* kb, int64_t n) {
     return x + before;
 }
 
-// Checks that the outputs were written at both ends. Memory of kb_alloc initially contains NaN.
+// Checks that the kernel wrote the first and the last 256 outputs. Memory of kb_alloc initially contains NaN.
 static void check_written(kb_state* kb, const float* y, int64_t n) {
     float ends[2][256];
     int each = n < 256 ? (int)n : 256, missing = 0;
@@ -113,12 +114,13 @@ __device__ float warp_sum(float v) {
 
 // --- stamps ---
 
-/*  For several kernels, CUPTI's span includes the gaps that tracing adds. Tracing also slows down a kernel whose blocks
-   do not all start at once. On an H200, each further wave of large blocks adds 0.1 us, as the kernel's own timestamps
-   show. Therefore these kernels measure themselves: the first block that starts and the last block that ends write
-   %globaltimer into the slot of their launch. Each launch clears the slot half a ring ahead, so half of the slots
-   hold the timestamps of the latest launches. The difference between the timestamps and the kernel's duration is
-   measured in the traced runs. */
+/*  If a timed block launches several kernels, the time that CUPTI reports for all of them includes the gaps that
+   tracing adds. Tracing also slows down a kernel whose thread blocks do not all start at once. On an H200, each
+   wave of large thread blocks after the first wave adds 0.1 us under tracing, as the kernel's own timestamps show.
+   Therefore these two kinds of kernels measure their own time: the first thread block that starts and the last
+   thread block that ends write %globaltimer into the slot of the launch. Each launch also clears the slot for the
+   launch RING / 2 later, so half of the slots hold the timestamps of the latest launches. Traced runs measure the
+   difference between CUPTI's duration and the timestamps. */
 enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 
@@ -129,14 +131,15 @@ __device__ unsigned long long nanoseconds() {
 }
 __device__ unsigned this_block() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __device__ bool first_thread() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-__device__ void begins(unsigned slot) { // all blocks that may be the first to start call it
+// must be called by every thread block that may be the first thread block to start
+__device__ void begins(unsigned slot) {
     if (!first_thread() || this_block() >= 264) return;
     atomicMin(&stamps[slot][0], nanoseconds());
     if (this_block()) return;
     stamps[(slot + RING / 2) % RING][0] = ~0ull;
     stamps[(slot + RING / 2) % RING][1] = 0;
 }
-// Called by all blocks that may be the last to end.
+// Must be called by every thread block that may be the last thread block to end.
 __device__ void ends(unsigned slot) {
     if (this_block() + RESIDENT < gridDim.x * gridDim.y * gridDim.z) return;
     __threadfence();
@@ -163,9 +166,10 @@ static int order(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// Adds to the record the median of the latest launches as kbench would compute it for samples: the median of means
-// of eight consecutive launches. A block whose time alternates between two values has the same median in both
-// measurements. The resolution of %globaltimer is 32 ns.
+// Adds the median time of the latest launches, computed from their timestamps, to the record. Like kbench,
+// note_stamps takes the median over means of eight consecutive launches. Therefore kbench and the timestamps give
+// equal medians for a timed block whose time alternates between two values. The resolution of %globaltimer is 32
+// ns.
 static void note_stamps(kb_state* kb) {
     static unsigned long long host[RING][2];
     static double ns[LATEST];
@@ -176,7 +180,8 @@ static void note_stamps(kb_state* kb) {
         // skips a launch that was captured for the audit but never ran
         if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]);
     }
-    if (n < 20) return; // too few launches: this call only checks the outputs
+    // kbench has not measured samples yet: the first call of the benchmark function only checks the outputs
+    if (n < 20) return;
     n -= TOGETHER - 1;
     for (int i = 0; i < n; i++) {
         for (int k = 1; k < TOGETHER; k++) ns[i] += ns[i + k];
@@ -277,7 +282,7 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
     __CUDA_ARCH__ != 890
 #define FEW_BLOCKS 4
 #else
-#define FEW_BLOCKS 2 // on other architectures, fewer threads are resident per SM
+#define FEW_BLOCKS 2 // the other architectures keep fewer threads resident per SM
 #endif
 __global__ void __launch_bounds__(512, FEW_BLOCKS) few_registers(const float* x, float* y, unsigned slot) {
     begins(slot); // v has 32 elements per thread, so most of it is spilled

@@ -3,19 +3,20 @@
 PROGRAM [OPTION...] [-- ARGUMENT...]
 
 Runs the compiled tests/gpu/shapes.cu cold and hot, with the default timer and with --timer cupti, and compares the
-medians over processes. Each process has its buffers at another place (the same for both timers). Blocks of one kernel
-are compared with CUPTI's durations. Blocks of several kernels, and kernels with more blocks than are resident at once,
-become slower when traced; they are compared with their own timestamps in untraced runs of the same process. The time
-before the first and after the last timestamp is added: CUPTI's duration minus the timestamps of the same launches (for
-several kernels: of one such kernel).
+medians over processes. Each process has another placement of its buffers; the n-th processes of both timers have
+equal placements. Timed blocks with one kernel are compared with CUPTI's durations. Tracing slows down timed blocks
+with several kernels, and kernels with more thread blocks than are resident at once. A timed block that tracing
+slows down is compared with timestamps that its kernels write in a run without tracing. Timestamps do not cover the
+start and the end of a kernel; the time that is missing (the "edge") is added to the timestamps. The edge is
+CUPTI's duration of one traced kernel minus the timestamps of the same launches.
 
     --processes N    processes of each of the four kinds; 3
     --keep FOLDER    keeps the records there, and reuses existing ones
     --json FILE      writes the medians, and those of each process, in us
     ARGUMENT         passed to PROGRAM; --max-time 0.3s by default
 
-Limit: nine of ten differences are at most max(0.15 us, 1 %), and all are at most 2.5 times this value. The exit
-code is 1 if the limit is exceeded."""
+Limit: nine of ten differences are at most max(0.15 us, 1 %), and all are at most 2.5 times max(0.15 us, 1 %). The
+exit code is 1 if the limit is exceeded."""
 import argparse
 import json
 import os
@@ -52,7 +53,8 @@ def run(options, path, way, timer, place):
 
 
 def collect(options, folder):
-    """For each kind, "cold", "cupti_hot" ...: name -> (us, timestamps in us, flag) of each process."""
+    """Returns a dict from the kind of run ("cold", "cupti_hot", ...) to a dict from the case name to a list with
+    one tuple per process: time in us, timestamps in us, flag."""
     kinds = {}
     # runs one process of each kind in turn, so that slow drift affects all kinds equally
     for i in range(options.processes):
@@ -75,13 +77,14 @@ def short(name):
 
 
 def median(rows, column):
-    """Returns None if a process has no value."""
+    """Returns the median of a column of the rows; None if a row has no value in this column."""
     values = [row[column] for row in rows or [(None, None, "")]]
     return None if None in values else statistics.median(values)
 
 
 def edge_of(name, traced):
-    """CUPTI's duration minus the timestamps of the same launches, for one kernel of NAME; None if there is none."""
+    """Returns CUPTI's duration minus the timestamps of the same launches, for the case NAME with a single kernel.
+    Returns None if no traced process measured this case."""
     alone = re.sub(r"kernels=\d+", "kernels=1", name)
     rows = [r for r in traced.get(alone, []) if r[0] is not None and r[1] is not None]
     return statistics.median(r[0] - r[1] for r in rows) if rows else None
@@ -139,7 +142,8 @@ def summary(rows, what):
     n, within = len(rows), sum(r["units"] <= 1 for r in rows)
     beyond = sum(r["units"] > 2.5 for r in rows)
     worst = max((r["units"] for r in rows), default=float("inf"))
-    print(f"{what}: {within} of {n} within max(0.15 us, 1 %), {n - beyond} within 2.5 times that; worst {worst:.2f}")
+    print(f"{what}: {within} of {n} within max(0.15 us, 1 %), {n - beyond} within 2.5 times "
+          f"this limit; worst {worst:.2f} times the limit")
     return n > 0 and within >= 0.9 * n and beyond == 0
 
 
@@ -153,13 +157,13 @@ def main():
     singles, bodies = [r for r in rows if not r["several"]], [r for r in rows if r["several"]]
     table(singles, "kernel")
     print()
-    table(bodies, "body")
-    print("truth: the time stamps of untraced processes plus the edge; without stamps CUPTI's durations")
-    print("error: median over processes; slowed: by tracing\n")
-    for what, of in (("kernels", singles), ("bodies of several", bodies)):
+    table(bodies, "block of several kernels")
+    print("truth: the timestamps of untraced runs plus the edge, or CUPTI's duration if a case has no timestamps")
+    print("error: kbench minus truth, median over processes; slowed: time that tracing added to the kernel\n")
+    for what, of in (("kernels", singles), ("blocks of several kernels", bodies)):
         for way in ("cold", "hot"):
             summary([r for r in of if r["way"] == way], f"{what}, {way}")
-    good = [summary(singles, "kernels"), summary(bodies, "bodies of several")]
+    good = [summary(singles, "kernels"), summary(bodies, "blocks of several kernels")]
     if options.json:
         with open(options.json, "w") as f:
             json.dump([{k: v for k, v in r.items() if v != float("inf")} for r in rows], f, indent=1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Measures how much the medians of new processes differ: spread.py PROGRAM [ARGUMENTS...]
 
-Runs a kbench program ten times. Limit: max - min is within max(0.1 us, 1 %) for every case. The exit code is 1 if a
-case exceeds the limit."""
+Runs a kbench program ten times. For every case, the largest and the smallest median may differ by at most max(0.1
+us, 1 %). The exit code is 1 if a case exceeds the limit."""
 import json
 import os
 import statistics

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, the function's own
-   memory, managed and mapped memory, streams that fork and join, graphs, wmma, and work in place. No constant of
-   kbench was tuned on it. The three implementations of an operation call the same function. third_party.sh
-   requires for each case a time, or the flag that the case must get. No implementation may be called slower or
-   faster.
+/* Benchmarks third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, memory that
+   the benchmark function allocates, managed and mapped memory, streams that fork and join, graphs, wmma, and work
+   in place. No constant of kbench was tuned on benchmarks of this file. The three implementations of an operation
+   call one common function, so kbench must not report an implementation as slower or faster. third_party.sh
+   requires for each case a time, or the flag that the case must get.
 
    nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
@@ -32,7 +32,8 @@
     KBENCH_IMPL(op, c, __VA_ARGS__) { op##_of(kb); } \
     static void op##_of(kb_state* kb)
 #define SIZES KB_AXIS("n", 65536, 1048576)
-// Checks a call of a library or of the CUDA runtime; if it failed, the case fails, because nothing can be timed.
+// Checks a call of a library or of the CUDA runtime; if the call failed, the case fails, because nothing can be
+// timed.
 #define NEED(call)                                               \
     do {                                                         \
         int code = (int)(call);                                  \
@@ -122,7 +123,8 @@ OTHER(transformed, SIZES) { // Thrust with a policy that does not synchronize
     KB_TIME(kb) { thrust::transform(thrust::cuda::par_nosync.on(kb->stream), x, x + n, y, scaled()); }
     check_scaled(kb, x, y, n);
 }
-OTHER(summed, SIZES) { // Thrust, which allocates and synchronizes; the flag is ALLOC_INSIDE
+// Thrust allocates memory and synchronizes in the timed block, so the case gets the flag ALLOC_INSIDE
+OTHER(summed, SIZES) {
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), sum = 0;
     kb_fill(kb, x, n, KB_UNIFORM);
@@ -148,7 +150,7 @@ static void replay(kb_state* kb, bool said) {
     cudaGraphExecDestroy(exec), cudaGraphDestroy(graph), cudaStreamDestroy(s);
 }
 OTHER(graph, SIZES) { replay(kb, true); }
-// stream capture rejects the block; it is timed nevertheless, and the message names the call
+// stream capture rejects a call of the block; the block is timed nevertheless, and the message names the call
 OTHER(graph_unsaid, SIZES) { replay(kb, false); }
 OTHER(forked, SIZES) {
     int n = (int)kb_int(kb, "n");

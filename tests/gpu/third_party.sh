@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: third-party code, such as CUB, Thrust and NVIDIA's libraries, and launches and memory of every kind. Each
-# case gets a time, or the flag that it must get. The three implementations of each case call the same function. At
-# most one comparison in twenty reports a difference. --timer cupti gives times for the same cases. Takes about a
-# minute.
+# On a GPU: tests kbench with third-party code (CUB, Thrust, NVIDIA's libraries) and with launches and memory of
+# every kind. Each case must get a time, or the flag that is expected for the case. The three implementations of
+# each case call one common function, so at most one comparison in twenty may report a difference. --timer cupti
+# must give times for the same cases as the default timer. The test takes about a minute.
 . tests/lib.sh
 
 libraries="-lcublas -lcufft -lcurand"

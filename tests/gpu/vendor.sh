@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --ncu and --nsys with NVIDIA's tools, if they are installed and may read the GPU's counters: bytes and times of
-# known kernels, number of launches, unchanged samples.
+# Tests --ncu and --nsys with NVIDIA's tools, if the tools are installed and may read the GPU's counters: bytes and
+# times of known kernels, number of launches, and that profiling does not change the samples.
 . tests/lib.sh
 unset COLUMNS NO_COLOR
 

@@ -86,7 +86,9 @@ static void test_grounds(void) {
                      still = { 5, log(10), 0, 0, 0, 4, 0, 0 };
     const struct {
         const kbi_spread *b, *a;
-        double log, se, df; // NAN: the scatter of both sides is unknown
+        // log: logarithm of the ratio of times; se: standard error of log; df: degrees of freedom; NAN: neither
+        // set of records has a known scatter
+        double log, se, df;
     } rows[] = { { &b, &a, log(1.2), sqrt(1.2e-4), 1.44e-8 / (1e-8 / 3 + 4e-10 / 4) },
                  { &b, &none, log(1.1), sqrt(1.2e-4), 4 },
                  { &b, &one, log(1.1), sqrt(1.2e-4), 4 },
@@ -178,8 +180,8 @@ static void test_verdicts(void) {
         kbi_changes_judge(&c, &rules);
         CHECK_THAT(of[0].verdict == rows[i].verdict && of[0].regressed == rows[i].regressed &&
                        of[0].improved == rows[i].improved && of[0].open == rows[i].open,
-                   "row %d: verdict %d, regressed %d, improved %d, open %d", i, (int)of[0].verdict, of[0].regressed,
-                   of[0].improved, of[0].open);
+                   "row %d: verdict %d, regressed %d, improved %d, uncertain %d", i, (int)of[0].verdict,
+                   of[0].regressed, of[0].improved, of[0].open);
         double reach = 1.959963984540054 * rows[i].se + rows[i].wide;
         CHECK_REAL(of[0].lo, rows[i].log - reach, 1e-5), CHECK_REAL(of[0].hi, rows[i].log + reach, 1e-5);
         CHECK(isnan(of[1].lo) && isnan(of[1].p) && of[1].verdict == KB_NO_VERDICT && !of[1].open);
@@ -199,7 +201,7 @@ static void test_verdicts(void) {
     CHECK(of[2].open && of[2].verdict == KB_UNRESOLVED && isnan(of[2].p));
     c.n = 1, kbi_changes_judge(&c, &rules);
     CHECK_THAT(of[0].p > 0.062 && of[0].p < 0.0635, "p %g", of[0].p);
-    // the totals over all changes
+    // counts of all kinds of changes, and the geometric mean over the compared cases
     kbi_change sum[8];
     memset(sum, 0, sizeof sum);
     kbi_changes all = { sum, 8 };
@@ -228,7 +230,7 @@ static void test_compared_rounds(void) {
     kbi_changes c = { of, 2 };
     memset(of, 0, sizeof of);
     for (int i = 0; i < 2; i++) of[i].before = &before[i], of[i].after = &after[i];
-    after[1].status = KB_FAILED; // only the first case is compared
+    after[1].status = KB_FAILED; // the second case failed, so only the first case is compared
     for (int rounds = 5; rounds <= 8; rounds++) {
         double logs[16];
         for (int k = 0; k < rounds; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[rounds + k] = NAN;
@@ -240,7 +242,8 @@ static void test_compared_rounds(void) {
         CHECK_REAL(widest, se * kbi_student_quantile(0.975, rounds - 1), 1e-9);
         CHECK(of[0].evidence == KBI_EVIDENCE_ROUNDS && of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_NO_VERDICT);
     }
-    after[1].status = KB_OK; // in a second case, only one round has a known time
+    // the second case now has a time, but only one of its rounds has a known time
+    after[1].status = KB_OK;
     double logs[16];
     for (int k = 0; k < 8; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[8 + k] = k ? NAN : 0.5;
     CHECK(isinf(kbi_compare_rounds(&c, logs, 8, &rules)));
@@ -255,7 +258,7 @@ static void test_compared_rounds(void) {
 }
 
 // For any number of cases, the pooled spread is computed in subsets of cases of similar duration, as described at
-// kbi_spread_of. Unknown values belong to no subset.
+// kbi_spread_of. Cases with unknown values belong to no subset.
 static void test_lots(void) {
     enum { N = 230, EACH = 3 };
     static double values[N * EACH], times[N], lot[KBI_ALIKE * EACH], lengths[KBI_ALIKE];
@@ -287,7 +290,8 @@ static void test_lots(void) {
     CHECK_INT(wrong, 0), CHECK(known > 2 * KBI_ALIKE);
 }
 
-// Processes of a record: returns the logarithms of the valid times, at most as many as the array holds.
+// The logarithms of a record's process times are taken from the valid times only, and from at most
+// KBI_PROCESSES_READ of them.
 static void test_processes(void) {
     static double many[80];
     double few[] = { 10, 10.2, NAN, 0, 9.8 };
@@ -315,7 +319,7 @@ static void test_past(void) {
     kbi_runs_scatter(x, 5, &sd, &df), CHECK(isnan(sd) && isnan(df));
     kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(sd, sqrt(0.5), 1e-12), CHECK_REAL(df, 8.0 / 3, 1e-12);
     kbi_runs_scatter(x, 12, &sd, &df), CHECK_REAL(sd, sqrt(0.5), 1e-12), CHECK_REAL(df, 20.0 / 3, 1e-12);
-    // a change within six times the scatter of the other changes is noise
+    // a run-to-run change of at most six times the scatter of the other changes counts as noise
     x[5] = 8.8, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 10.0 / 3, 1e-12);
     CHECK_REAL(sd, sqrt(0.5 * (4 + 8.8 * 8.8) / 5), 1e-12);
     x[5] = 9, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 8.0 / 3, 1e-12);
@@ -348,19 +352,20 @@ static void test_past(void) {
     CHECK(kbi_is(t[0].last->name, "a") && kbi_is(t[1].last->name, "b") && kbi_is(t[3].last->name, "c"));
     CHECK(t[0].runs == 5 && t[1].runs == 6 && t[2].runs == 6 && t[3].runs == 5);
     CHECK(t[1].last->device == KB_NONE && t[2].last->device == 1 && t[2].sd > 1.5 * t[1].sd);
-    // a case takes the scatter of its noisiest device; cases with other names have no effect
+    // a case with records of several devices takes the scatter of the device that scatters most; cases with other
+    // names have no effect
     kb_result after[4] = { blank("b", 1), blank("bb", 1), blank("c", 1), blank("0", 1) };
     kbi_changes c = kbi_pair_records(after, 1, after, 4);
     kbi_changes_learn(&c, t, n);
     CHECK_REAL(c.of[0].run_sd, t[2].sd, 0), CHECK_REAL(c.of[0].run_df, t[2].df, 0);
     CHECK(isnan(c.of[1].run_sd) && isnan(c.of[3].run_sd)), CHECK_REAL(c.of[2].run_sd, t[3].sd, 0);
-    kbi_trend turned = t[1]; // the order of devices does not matter
+    kbi_trend turned = t[1]; // the order of the devices in the history does not matter
     t[1] = t[2], t[2] = turned, c.of[0].run_sd = NAN;
     kbi_changes_learn(&c, t, n);
     CHECK_REAL(c.of[0].run_sd, t[1].sd, 0);
     KBENCH_FREE(c.of);
     KBENCH_FREE(t);
-    // pooled variance of cases, computed by hand
+    // the pooled variance of several cases equals a value computed by hand
     kbi_trend own[3];
     memset(own, 0, sizeof own);
     own[0].sd = 0.01, own[0].df = 6, own[1].sd = 0.03, own[1].df = 2, own[2].sd = NAN, own[2].df = NAN;

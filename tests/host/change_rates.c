@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the comparison of two sets of records: which cases are paired, and which changes are called a regression.
-// Simulations with fixed seeds count how often repeats of one program are called regressed, and how often planted
-// slowdowns are missed.
+// Simulations with fixed seeds count how often two runs of one unchanged program are called a regression, and how
+// often a simulated slowdown is missed.
 //     change_rates        asserts that each rate meets its bar
 //     change_rates -v     also prints the measured rates
 #include "test.h"
@@ -17,7 +17,8 @@ static void show(const char* format, ...) {
     va_end(rest);
 }
 
-// the percentage may miss its bar by 2.33 standard errors of a binomial at the bar
+// Returns by how many percent a measured percentage may miss its limit `bar`: 2.33 standard errors of a binomial
+// whose probability is `bar`.
 static double slack(double bar, int of) { return 233 * sqrt(bar / 100 * (1 - bar / 100) / of); }
 static bool at_most(double percent, double bar, int of) { return percent <= bar + slack(bar, of); }
 
@@ -76,8 +77,8 @@ typedef struct world {
 static double length_of(int i) { return 0.002 * pow(2500, (double)i / CASES); }
 static double slow_of(int i) { return i % 10 == 3 ? 1.15 : 1; }
 
-// Simulates one run of the program. planted: 0: no change; 1: every tenth case takes 15 % longer; -1: every tenth
-// case takes 15 % less time.
+// Simulates one run of the program. planted = 0: no case changes; planted = 1: every tenth case takes 15 % longer;
+// planted = -1: the time of every tenth case falls by about 13 %.
 static void run_once(side* s, const world* w, bool processes, int planted) {
     for (int i = 0; i < CASES; i++) {
         double at = log(length_of(i)) + planted * log(slow_of(i)) + w->run * normal(), logs[PROCESSES], sum = 0;
@@ -108,8 +109,10 @@ static void test_pairs(void) {
     CHECK_INT(c.n, 6);
     CHECK(c.of[0].before == NULL && c.of[0].after == &after[0]);
     CHECK(c.of[1].before == &before[1] && c.of[1].after == &after[1]);
-    CHECK(c.of[2].before == &before[3] && c.of[2].after == &after[2]); // the later of two runs of a case
-    CHECK(c.of[3].before == &before[4] && c.of[3].after == &after[3]); // devices are paired in their order
+    // if a case has two records, the later record is used
+    CHECK(c.of[2].before == &before[3] && c.of[2].after == &after[2]);
+    // records of several devices are paired in the order of the device numbers
+    CHECK(c.of[3].before == &before[4] && c.of[3].after == &after[3]);
     CHECK(c.of[4].before == NULL && c.of[4].after == &after[4]);
     CHECK(c.of[5].before == &before[2] && c.of[5].after == NULL);
     kbi_assessment a = kbi_assess(&c);
@@ -156,7 +159,8 @@ static void test_alone(void) {
     c = alone(11.5, 10, 0.001, 0.03);
     CHECK(c.verdict == KB_FASTER && c.improved && !c.regressed);
     CHECK(!c.open);
-    c = alone(10, 10.6, 0.001, 0.03); // significantly slower, but not significantly by more than 5 %
+    // the change is significant, but not significantly above the threshold of 5 %
+    c = alone(10, 10.6, 0.001, 0.03);
     CHECK(c.verdict == KB_SLOWER && !c.regressed && c.open);
     c = alone(10, 10.05, 0.001, 0.03);
     CHECK(c.verdict == KB_EQUIVALENT && !c.open);
@@ -198,7 +202,8 @@ static void test_memory(void) {
 
 static void test_holm(void) {
     kbi_chance p[5] = { { 0.01, 0 }, { 0.04, 1 }, { 0.03, 2 }, { 0.005, 3 }, { 0.5, 4 } };
-    const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 }; // 0.04 * 2 is less than the preceding adjusted value
+    // 0.04 * 2 = 0.08 is less than 0.09, the preceding adjusted value, so the adjusted value becomes 0.09
+    const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 };
     const int64_t at[5] = { 3, 0, 2, 1, 4 };
     kbi_holm(p, 5);
     for (int i = 0; i < 5; i++) {
@@ -210,12 +215,13 @@ static void test_holm(void) {
 // -- repeats -----------------------------------------------------------------------------------------------
 
 typedef struct tally {
-    // found: percent of planted cases; all others: percent of comparisons
+    // found: percentage of the changed cases in which the change is found; all other members: percentage of the
+    // comparisons of two runs
     double alarms, changed, found, all, wrong, severe;
 } tally;
 
-// Compares pairs of runs of one program. The second run has a planted change if `planted` is not 0. `runs` earlier
-// runs form the history of both.
+// Simulates `times` comparisons of two runs of one program. If `planted` is not 0, every tenth case is slower (1)
+// or faster (-1) in the second run. `runs` earlier runs form the history that the comparison uses.
 static tally repeat(const world* w, bool processes, int runs, int planted, const kbi_rules* rules, int times) {
     static side before, after, past[RUNS];
     tally t = { 0, 0, 0, 0, 0, 0 };
@@ -254,8 +260,9 @@ static tally repeat(const world* w, bool processes, int runs, int planted, const
     return t;
 }
 
-// The noise of "cpu" is that of a machine on which 64 of 180 pairs of repeats differed. Its processes have a
-// standard deviation of 1.2 %, but the intervals of its records have a half-width of only 0.4 %.
+// The noise called "cpu" is the noise of a machine on which two runs of one program differed in 64 of 180 cases.
+// The time of a case varies between processes with a standard deviation of 1.2 %, but the confidence intervals
+// within a process have a half-width of only 0.4 %.
 static void test_repeats(void) {
     const world cpu = { 0.012, 0, 0.004 }, gpu = { 0.004, 0, 0.003 }, drifts = { 0.006, 0.005, 0.004 };
     const struct {
@@ -267,9 +274,9 @@ static void test_repeats(void) {
                { "CPU, 5 processes", cpu, true, 0 },
                { "GPU, one process", gpu, false, 0 },
                { "GPU, 5 processes", gpu, true, 0 },
-               { "runs that differ, 8 in history", drifts, false, 8 },
-               { "runs that differ, 24 in history", drifts, false, 24 },
-               { "runs that differ, 5 processes", drifts, true, 12 } };
+               { "drift, history of 8 runs", drifts, false, 8 },
+               { "drift, history of 24 runs", drifts, false, 24 },
+               { "drift, 5 processes", drifts, true, 12 } };
     const int times = test_rounds(100);
     show("40 cases                        repeats called a regression %%   SLOWER or FASTER   at a threshold of 0   "
          "15 %% in a tenth: found, all 4 found   others called   15 %% faster: called a regression   all 4 found\n");
@@ -283,9 +290,9 @@ static void test_repeats(void) {
         tally fast = repeat(&of[i].w, of[i].processes, of[i].runs, -1, &rules, times / 2);
         show("  %-28s %32.1f  %17.1f  %20.1f  %27.1f  %11.1f  %14.1f  %30.1f  %12.1f\n", of[i].name, same.alarms,
              same.changed, bare.alarms, slow.found, slow.all, slow.wrong, fast.wrong, fast.all);
-        CHECK_THAT(at_most(same.alarms, 5, times), "%s: %.1f %% of repeats called a regression", of[i].name,
+        CHECK_THAT(at_most(same.alarms, 5, times), "%s: %.1f %% of equal runs are called a regression", of[i].name,
                    same.alarms);
-        // One process per side does not show the scatter between processes, so the interval is widened by an
+        // A run with one process does not show the scatter between processes, so the interval is widened by an
         // assumed noise.
         if (i != 0)
             CHECK_THAT(at_most(bare.alarms, 5, times), "%s, threshold 0: %.1f %%", of[i].name, bare.alarms);
@@ -293,20 +300,24 @@ static void test_repeats(void) {
                                 : i             ? 100
                                                 : 98),
                    "%s: all slow cases were found in only %.1f %% of comparisons", of[i].name, slow.all);
-        CHECK_THAT(at_most(slow.wrong, 5, times / 2), "%s: other cases were called a regression in %.1f %%",
+        CHECK_THAT(at_most(slow.wrong, 5, times / 2),
+                   "%s: unchanged cases were called a regression in %.1f %% of comparisons",
                    of[i].name, slow.wrong);
         CHECK_THAT(at_most(fast.wrong, 5, times / 2) && fast.all >= (of[i].runs == 8 ? 50
                                                                      : i             ? 100
                                                                                      : 98),
-                   "%s: after improvements, %.1f %% called a regression, all found in %.1f %%", of[i].name,
+                   "%s: improved runs: %.1f %% called a regression, all improvements found in %.1f %%", of[i].name,
                    fast.wrong, fast.all);
     }
-    kbi_rules bare = usual(); // shows that the check can fail: one process, and no assumed noise
+    // proves that the limit of 5 % can be exceeded: with one process and no assumed noise, too many equal runs are
+    // called a regression
+    kbi_rules bare = usual();
     bare.threshold = bare.noise = 0;
     seed(2, 0);
     tally t = repeat(&cpu, false, 0, 0, &bare, times);
-    show("  one process, not widened: %.1f %% of repeats called a regression at a threshold of 0\n", t.alarms);
-    CHECK_THAT(!at_most(t.alarms, 5, times), "one process, not widened: only %.1f %%", t.alarms);
+    show("  one process, no assumed noise, threshold 0: %.1f %% of equal runs are called a regression\n",
+         t.alarms);
+    CHECK_THAT(!at_most(t.alarms, 5, times), "no assumed noise: only %.1f %% regressions", t.alarms);
 }
 
 // -- races -------------------------------------------------------------------------------------------------
@@ -314,13 +325,14 @@ static void test_repeats(void) {
 enum { ROUNDS_MOST = 60 };
 
 typedef struct race {
-    // wrong, regressed: percent of comparisons; held: percent of intervals; found: percent of planted cases;
-    // rounds: mean number
+    // wrong: percentage of comparisons that call equal cases different; regressed: percentage of comparisons that
+    // report a regression; held: percentage of intervals that contain the true ratio; found: percentage of
+    // comparisons that find the slower case; rounds: mean number of rounds
     double wrong, regressed, held, found, rounds;
 } race;
 
-// Returns the log ratio of a round: the difference between two new processes. One process in twenty is disturbed
-// much more than the others.
+// Returns the logarithm of the ratio of two times in one round, each measured by a new process. If `tails` is set,
+// one process in twenty is disturbed, and its deviation is four times as large.
 static double round_of(double sd, bool tails) {
     double x = 0;
     for (int arm = 0; arm < 2; arm++) {
@@ -385,8 +397,9 @@ static void test_races(void) {
                 show("  %-10s %10.1f %%  %5d  %19.1f  %13.1f  %15.1f  %7.1f  %11.1f  %10.1f\n",
                      tails ? "disturbed" : "normal", 100 * sds[j], counts[i], same.wrong, same.regressed, same.held,
                      same.rounds, slow.found, slow.rounds);
-                CHECK_THAT(at_most(same.wrong, 5, times), "%d cases, sd %.3f, tails %d: %.1f %% called different",
-                           counts[i], sds[j], tails, same.wrong);
+                CHECK_THAT(at_most(same.wrong, 5, times),
+                           "%d cases, sd %.3f, tails %d: %.1f %% of equal cases are called different", counts[i],
+                           sds[j], tails, same.wrong);
                 CHECK_THAT(same.held >= 95 - slack(95, times), "%d cases, sd %.3f, tails %d: held %.1f %%", counts[i],
                            sds[j], tails, same.held);
                 CHECK_THAT(slow.found >= 95 - slack(95, times), "%d cases, sd %.3f, tails %d: 3 %% found in %.1f %%",
@@ -426,7 +439,7 @@ static void test_trends(void) {
         KBENCH_FREE(t);
     }
     show(
-        "a history of 20 runs: 1 %% more per run found in %.1f %%, false trends in %.1f %%; noise of 1 %% between "
+        "history of 20 runs: 1 %% more per run found in %.1f %%, false trends in %.1f %%; noise of 1 %% between "
         "two jumps of 20 %% is estimated as %.2f %%\n",
         100.0 * rising / times, 100.0 * false_ones / times, 100 * sum);
     CHECK(rising >= times * 95 / 100);
@@ -455,7 +468,8 @@ static void test_trends_by_hand(void) {
     }
     kbi_trend* t = kbi_trends(of, all, &n);
     CHECK_INT(n, 3);
-    CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9); // half of the weight comes from the pooled variance
+    // the case's own variance and the pooled variance of all cases have equal weights
+    CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9);
     CHECK_REAL(t[0].df, 20.0 / 3, 1e-9);
     CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // pooling never lowers a standard deviation
     CHECK_REAL(t[1].df, 20.0 / 3, 1e-9);
@@ -474,7 +488,8 @@ static void test_trends_by_hand(void) {
     CHECK_REAL(t[0].sd, 0.01 / sqrt(2.0), 1e-9);
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank(i < 6 ? "still" : "new", i == 1 || i > 5 ? 1.5 : 1), of[i] = &r[i];
-    t = kbi_trends(of, 8, &n); // three changes of 0 are too few to estimate a scatter
+    // the case "still" has only three changes of 0, which are too few to estimate its scatter
+    t = kbi_trends(of, 8, &n);
     CHECK_STR(t[1].last->name, "still"), CHECK_REAL(t[1].df, 2, 1e-9), CHECK(kbi_nan(t[0].sd));
     KBENCH_FREE(t);
 }
@@ -491,12 +506,13 @@ static void test_severity(void) {
         memset(&c, 0, sizeof c);
         c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
-        // the more severe of the two changes, time and memory, decides
+        // the severity is the more severe one of the change of the time and the change of the memory
         c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical");
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }
-    kbi_change c; // exact multiples belong to the next higher severity
+    // a change of exactly a multiple of the threshold has the next higher severity
+    kbi_change c;
     memset(&c, 0, sizeof c);
     c.more = true;
     c.memory = 1.25, CHECK_STR(kbi_severity(&c, 0.0625), "moderate");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_check and related functions: which results pass and which fail. NaN must never pass, even if the compiler
-// assumes that NaN does not occur. Therefore check_fast_math.sh also builds this file with -ffast-math and as C++.
+// Tests which results pass kb_check and related functions, and which results fail. NaN must never pass, even if
+// the compiler assumes that NaN does not occur. Therefore check_fast_math.sh also builds this file with
+// -ffast-math and as C++.
 #include "test.h"
 #include "kit.h"
 
@@ -19,8 +20,8 @@ static float inf_f(int negative) {
 
 typedef enum rule { MIXED, NORM, ULP } rule;
 
-// Returns whether the array got passes the comparison with the array want. A complete benchmark case runs the
-// comparison. The return value and the result must agree.
+// Runs a benchmark that writes got and compares it with want by the rule `how`. Returns whether the comparison
+// passes. The return value of the kb_check function must agree with the status of the record.
 static int passes(rule how, const float* got, const float* want, int64_t n, double tolerance) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -72,12 +73,12 @@ static void test_not_numbers(void) {
     float bad[] = { nan_f(), inf_f(0), inf_f(1) };
     for (int how = MIXED; how <= ULP; ++how) {
         for (int i = 0; i < 3; ++i) {
-            CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d lets %g pass for 1", how, (double)bad[i]);
-            CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d lets %g pass for 0", how, (double)bad[i]);
-            CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d lets 1 pass for %g", how, (double)bad[i]);
-            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d rejects %g compared with itself", how,
+            CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d accepts %g, expected 1", how, (double)bad[i]);
+            CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d accepts %g, expected 0", how, (double)bad[i]);
+            CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d accepts 1, expected %g", how, (double)bad[i]);
+            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d rejects the expected value %g", how,
                        (double)bad[i]);
-            CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d lets %g pass for %g", how,
+            CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d accepts %g, expected %g", how,
                        (double)bad[i], (double)bad[(i + 1) % 3]);
         }
         // A single wrong element is found at the beginning, in the middle and at the end.
@@ -89,13 +90,13 @@ static void test_not_numbers(void) {
             CHECK(!passes((rule)how, got, want, 1000, 1e30));
             got[i] = (float)i;
         }
-        CHECK(!one((rule)how, 1.0f, 1.0f, -1));              // a negative tolerance: nothing passes
-        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // a tolerance of NaN: nothing passes
+        CHECK(!one((rule)how, 1.0f, 1.0f, -1));              // if the tolerance is negative, no result passes
+        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // if the tolerance is NaN, no result passes
         CHECK(passes((rule)how, got, want, 0, 0));
     }
 }
 
-// Every element type, compared with reference values of type double.
+// Tests the comparison of arrays of every element type with reference values of type double.
 static void test_types(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -158,7 +159,7 @@ static void test_types(void) {
     WRONG(u64, unsigned long long);
 }
 
-// The message of a failed check: index, value, expected value.
+// Tests the message of a failed check, which must contain the index, the value and the expected value.
 static void test_message(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -186,7 +187,7 @@ static void test_message(void) {
     }
     CHECK(kb_check_that(kb, true, 0.25, 1, "not shown"));
     CHECK(!kb_check_that(kb, false, 7.5, 1, "%s is %d", "the answer", 42));
-    CHECK(!kb_check_that(kb, true, 0, 1, "after the case has failed"));
+    CHECK(!kb_check_that(kb, true, 0, 1, "a check after the case has failed"));
     r = kb_close(kb);
     CHECK_HAS(r.message, "the answer is 42");
     CHECK(!strstr(r.message ? r.message : "", "not shown"));
@@ -216,7 +217,8 @@ static kb_result whole_case(rule how, const void* got, const void* want, kb_dtyp
     return kb_close(kb);
 }
 
-// Numbers whose squares overflow or underflow, and 64-bit integers that differ but are the same double.
+// Tests norms of numbers whose squares overflow or underflow, and pairs of different 64-bit integers that round to
+// equal doubles.
 static void test_extremes(void) {
     static const struct {
         double got[2], want[2];
@@ -244,7 +246,7 @@ static void test_extremes(void) {
     kb_result r = whole_case(NORM, five, none, KB_F64, 2, 1e-6);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "norm");
-    CHECK(!strstr(r.message, "-1")); // norm-wise errors do not name an element
+    CHECK(!strstr(r.message, "-1")); // a failed norm names no element
     kb_result_free(&r);
     static const uint64_t big[2] = { UINT64_C(9007199254740992), UINT64_MAX - 1 },
                           next[2] = { UINT64_C(9007199254740993), UINT64_MAX };

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Builds and runs tests/host/check.c with compiler options that could let NaN pass. "make test" uses only -Ofast.
+# Builds and runs tests/host/check.c with compiler options that could let NaN pass. "make test" tests only
+# the option -Ofast.
 . tests/lib.sh
 : "${TEST_CFLAGS:=-O2 -g -Wall -Wextra -Werror}"
 # variant NAME COMMAND...: builds tests/host/check.c with the command, runs it, and adds its number of passed checks

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Hardware counters of the CPU on a simulated Linux kernel. VIRTUAL_PERF selects whether the Linux kernel
-// supports, forbids or hides the counters, or lacks the system call. Without arguments, this program is the test;
-// with arguments, it is a program of benchmarks.
-// a program of its own: it replaces functions of the C library.
+// Tests the hardware counters of the CPU on a simulated Linux kernel. The environment variable VIRTUAL_PERF
+// selects whether the simulated Linux kernel supports, forbids or hides the counters, or lacks the system call.
+// Without arguments, this program is the test; with arguments, it is a program of benchmarks.
+// a program of its own: this file replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
 #include "json.h"
@@ -17,7 +17,8 @@
 
 static struct {
     int file;
-    uint64_t event, left; // event: number of the event; the values of its counter depend on it
+    // event: number of the counted event; left: value of the counter without the counts of the ioctl calls
+    uint64_t event, left;
 } opened[16];
 static int n_opened;
 
@@ -75,15 +76,16 @@ static int virtual_open(const char* path, int flags, ...) {
 }
 #define FIFTH(a, b, c, d, ...) (uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c), (uintptr_t)(d)
 #define syscall(number, ...) virtual_syscall((number), FIFTH(__VA_ARGS__, 0, 0, 0, 0))
-#define open virtual_open // struct members of this name are renamed too
+// the macro also renames struct members called open, which is harmless
+#define open virtual_open
 #define ioctl(file, call, argument) virtual_ioctl((file), (unsigned long)(call), (void*)(uintptr_t)(argument))
 #include "kit.h"
 #undef ioctl
 #undef syscall
 #undef open
 
-// For each run, a counter increases by 100 plus the number of its event. The counter was active for half of the
-// time only, so kbench must double the value.
+// In each run of the block, a counter increases by 100 plus the number of its event. Every counter is active for
+// only half of the time, so kbench must double its value.
 static int virtual_ioctl(int file, unsigned long call, void* argument) {
     for (int i = 0; i < 16 && call == KBI_PERF_DISABLE; i++) {
         const char* how = getenv("VIRTUAL_PERF");
@@ -160,7 +162,7 @@ static void test_config(void) {
         CHECK_THAT(kbi_perf_config(rows[i].text, &event) == rows[i].good, "row %d", (int)i);
         if (rows[i].good) CHECK_INT(event, rows[i].event);
     }
-    // The number of runs rises by a factor of 8 until the runs take a millisecond.
+    // kbench multiplies the number of runs of the block by 8 until all runs together take a millisecond
     static kbi_run run;
     run.kb.run = &run;
     static const struct {
@@ -187,7 +189,7 @@ int main(int argc, char** argv) {
     test_config();
     run("good", "--counters");
     CHECK_INT(file.n, 2);
-    for (int i = 0; i < file.n; i++) { // values per run of the block, corrected for multiplexing
+    for (int i = 0; i < file.n; i++) { // expected values: counts per run of the block, corrected for multiplexing
         CHECK_REAL(counted(i, "cycles"), 200, 1e-9);
         CHECK_REAL(counted(i, "instructions"), 202, 1e-9);
         CHECK_REAL(counted(i, "branch_misses"), 210, 1e-9);
@@ -199,7 +201,7 @@ int main(int argc, char** argv) {
     }
     CHECK(!strstr(output, "not profiled"));
     said(" cycles "), said(" 202");
-    // The share of time bound by memory is reported only if the processor counts it.
+    // The share of issue slots that waited for memory is reported only if the processor counts slots that waited.
     said("the share of time bound by memory is unknown: this processor counts neither topdown-be-bound nor");
     CHECK(isnan(counted(0, "backend_bound_pct")));
     run("stalls", "--op sum --counters");
@@ -214,7 +216,8 @@ int main(int argc, char** argv) {
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));
     said("50 % of the processor's issue slots waited for memory or execution units");
-    run("dear", "--op sum --counters"); // the events of the ioctl calls are divided by many runs
+    // every ioctl call adds 4000 events; with many runs between two calls, the error per run is small
+    run("dear", "--op sum --counters");
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
     CHECK(isnan(counted(0, "cycles"))); // without --counters

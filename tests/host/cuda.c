@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CUDA back end on the virtual GPU. Times of kernels of known duration must be correct in spite of the simulated
-// disturbances. A block that waits for the stream while the launch gate is closed must end. Without arguments,
-// this program is the test; with arguments, it is the program of benchmarks that the test runs.
+// Tests the CUDA back end on the virtual GPU. Times of kernels of known duration must be correct in spite of the
+// simulated disturbances. If a block waits for the stream while the launch gate is closed, the wait must end.
+// Without arguments, this program is the test; with arguments, it is the program of benchmarks that the test runs.
 // measures time
 #include "test.h"
 #include "json.h"
@@ -64,8 +64,9 @@ KBENCH(waits) {
         cudaStreamSynchronize(kb->stream);
     }
 }
-// Blocks that stream capture rejects. at=0 declares KB_EXPECT_NO_CAPTURE before the block, at=1 and at=2 only under
-// capture. With at=2, the block also synchronises, which must be reported.
+// Stream capture rejects this timed block. If parameter at is 0, the function declares KB_EXPECT_NO_CAPTURE before
+// the block. If parameter at is 1 or 2, the function declares KB_EXPECT_NO_CAPTURE only under capture. If
+// parameter at is 2, the block also synchronises, which must be reported.
 KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
     int64_t at = kb_int(kb, "at");
     if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
@@ -133,9 +134,9 @@ KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-// Each instance of an implementation, including the copies for --rotate, fills its data with its own mark. Each
-// launch of the instance adds 1 to the instance's counter. At the end, the instance prints the address of its data,
-// the counter, and whether the mark is intact.
+// Each instance of an implementation, including the copies of its data for --rotate, fills its data with its own
+// number (the mark). Each launch of the instance adds 1 to the first element of the data (the counter). The
+// instance finally prints the address of its data, the counter, and "stands" if the data still contains the mark.
 static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
@@ -200,7 +201,8 @@ KBENCH_IMPL(rivals, twin) {
 KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
-// breaks the device at this launch, counted from the first sample
+// Submits a kernel. The launch with the given number breaks the device; launches are counted from the first
+// sample.
 static void break_late(kb_state* kb, int launch) {
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
@@ -225,8 +227,8 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// Functions that destroy state shared by all cases. After each of these functions, an ordinary case must still be
-// measured.
+// The benchmark functions below destroy state that all cases share. After such a case, an ordinary case must still
+// be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -260,7 +262,7 @@ KBENCH(destroys_after) {
 KBENCH(good_5) {
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-KBENCH(lazy) { // the first launch loads code (3 ms)
+KBENCH(lazy) { // the first launch of the kernel takes 3 ms longer, because it loads code
     static int launches;
     int before = launches;
     KB_TIME(kb) {
@@ -295,11 +297,12 @@ KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
 // --- launches that differ ---
 
-KBENCH(shrinks) { // the state is in device memory and is never reset
+// the duration of the kernel is in device memory and is never restored
+KBENCH(shrinks) {
     static double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
-KBENCH(shrinks_again) { // every call of the function resets the state
+KBENCH(shrinks_again) { // every call of the benchmark function restores the long duration
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
@@ -319,7 +322,7 @@ KBENCH(every_second_long) {
     int launches = 0;
     KB_TIME(kb) { kernel(++launches % 2 ? 900000 : 700000, 24, kb->stream), kernel(5, 24, kb->stream); }
 }
-KBENCH(submits_less) { // stops submitting the second kernel
+KBENCH(submits_less) { // launches from the 300th on lack the second kernel
     int launches = 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -337,7 +340,7 @@ KBENCH(waits_later) {
         if (++launches > 300 && kb->run->call.unit == KBI_COMPARED) cudaStreamSynchronize(kb->stream);
     }
 }
-KBENCH(wakes_up) { // not a cheat: the clock starts low, and the launch times follow the clock
+KBENCH(wakes_up) { // must not be flagged: the clock starts low, and the launch times follow the clock
     int launches = 0;
     KB_TIME(kb) {
         gpu.cycles = ++launches < 40 ? 0.6 : 1.8;
@@ -360,13 +363,16 @@ KBENCH(slows_down) {
     }
     gpu.cycles = 0;
 }
-// Disturbances during graph launches, which happen outside the benchmark function. In the middle of the samples,
-// either the process is stopped, or the clock falls and recovers before the last sample.
+// Disturbs graph launches, which happen outside the benchmark function. One test stops the process in the middle
+// of the samples. Another test lowers the clock in the middle of the samples and restores the clock before the
+// last sample.
 static kbi_run* in_graphs;
 static double stop_in_graph(void) {
     static int samples;
     samples += in_graphs->call.unit == KBI_SAMPLE;
-    if (samples != 41) return 0; // the shorter graph of the 21st sample
+    // stops the process in the 41st graph launch: each sample launches a short and a long graph, so this is the
+    // short graph of the 21st sample
+    if (samples != 41) return 0;
     samples++;
     const char* for_ms = getenv("VIRTUAL_STOP");
     stop_for((unsigned)atoi(for_ms));
@@ -397,8 +403,8 @@ static void by_place(kb_state* kb) {
 KBENCH_IMPL(placed, one) { by_place(kb); }
 KBENCH_IMPL(placed, two) { by_place(kb); }
 KBENCH_IMPL(placed, three) { by_place(kb); }
-// A kernel that reuses its earlier result if the address of its input is unchanged. (Device memory is host memory
-// here.)
+// The simulated kernel reuses its earlier result if the address of its input is unchanged. The host may read
+// device memory, because the virtual GPU keeps device memory in host memory.
 KBENCH(caches) {
     static const float* known;
     static float result[64];
@@ -421,7 +427,7 @@ KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // the last allocated block is t
     }
     kb_check(kb, y, want, 64, 1e-6);
 }
-KBENCH(no_room) { // there is no memory to save the contents of its output
+KBENCH(no_room) { // memory is too small to save a copy of the output
     int64_t n = ((int64_t)9 << 28) / 4;
     float *y = KB_ALLOC(kb, float, n), want[64] = { 0 };
     if (!y) return;
@@ -456,7 +462,7 @@ KBENCH_IMPL(product, unsaid, KB_AXIS("tflops", 40, 650, 2500)) {
 }
 KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "i8"),
             KB_AXIS("percent", 90, 115, 140)) {
-    // the highest peak that applies to each dtype
+    // measured peak that limits the arithmetic rate of each dtype, in Tflop/s (i8: Top/s)
     static const double roofs[] = { 60, 720, 400, 720, 720, 1400, 1500 };
     static const kb_dtype dtypes[] = { KB_F64, KB_F32, KB_TF32, KB_F16, KB_BF16, KB_E4M3, KB_I8 };
     double tflops = 0;
@@ -478,14 +484,15 @@ static void places_of(kb_state* kb, double ns) {
     static const function shaped = { "boxed", 24, 105, 256, 1000, 0, false };
     operation o = { KERNEL, &shaped, ns, NULL, NULL, NULL };
     KB_TIME(kb) { submit(kb->stream, o); }
-    kb_bytes(kb, 4.25e6); // in 2e-5 s: 5 % of the copy bandwidth
+    // 4.25 MB in 2e-5 s are 5 % of the copy bandwidth
+    kb_bytes(kb, 4.25e6);
     kb_check_that(kb, on_device(d) && !on_device(h) && !on_device(p), on_device(d), 0,
                   "memory of KB_ALLOC, KB_ALLOC_HOST or KB_ALLOC_PINNED");
 }
 KBENCH_IMPL(places, one) { places_of(kb, 20000); }
 KBENCH_IMPL(places, other) { places_of(kb, 20000); }
 
-// GPU operations that are not kernels; the audit must report them.
+// The block contains a GPU operation that is not a kernel; the audit must report the operation.
 static void beside(kb_state* kb, int kind) {
     KB_TIME(kb) {
         operation o = { KERNEL, NULL, 3000, NULL, NULL, NULL };
@@ -557,7 +564,7 @@ static void calls_of(kb_state* kb, const char* what) {
         if (strcmp(what, "copy") == 0) cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
         if (strcmp(what, "sync") == 0) cudaStreamSynchronize(own);
         if (strcmp(what, "error") == 0) api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(own), "fails", 1);
-        if (strcmp(what, "left_error") == 0) // the block does not fetch the error
+        if (strcmp(what, "left_error") == 0) // the block does not call cudaGetLastError, so the error remains set
             gpu.last = (cudaError_t)api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(own), "fails", 1);
         if (strcmp(what, "no_memory") == 0) cudaMalloc(&p, (size_t)1 << 50);
         if (strcmp(what, "default") == 0) api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, 0, "astray", 0);
@@ -584,8 +591,8 @@ CALLS(no_memory)
 CALLS(default)
 CALLS(dies)
 CALLS(hangs)
-// delayed: the host is preempted in the first run, in the second run, or in both. beside_*: another stream is busy
-// in each run.
+// delayed: the operating system preempts the host thread in the first run of the block, in the second run, or in
+// both. beside_*: another stream is busy in each run of the block.
 KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
     static int runs[4];
     int64_t in = kb_int(kb, "in");
@@ -595,7 +602,8 @@ KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
         gpu.preempted = n <= 2 && (in >> (n - 1) & 1);
     }
 }
-// if not captured, the work on the other stream ends before the audit checks that stream
+// If captured is false, another stream is busy only in runs without capture; the work on that stream ends before
+// the audit checks all streams.
 static void beside_it(kb_state* kb, bool captured) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -707,8 +715,8 @@ static double known_off(int i) {
 }
 static void check_known(const char* arguments, int want) {
     bool off = true;
-    // On a busy machine, --fast takes too few samples of the drifting overhead, so up to three attempts are
-    // allowed.
+    // On a busy machine, --fast takes too few samples of the event overhead, which drifts, so check_known makes up
+    // to three attempts.
     for (int attempt = 0; off && attempt < 3; attempt++) {
         run(arguments);
         off = false;
@@ -742,8 +750,8 @@ static void check_fitted(const char* arguments, int want) {
                low = 1e6 * number(i, "time_ms_ci_low");
         double high = 1e6 * number(i, "time_ms_ci_high");
         CHECK_THAT(low <= known && known <= high, "%s: %.0f to %.0f ns for %.0f", text(i, "name"), low, high, known);
-        // In a row of empty kernels, each takes 976 ns; the uncertainty is 1.96 / sqrt(12) of this time. Event
-        // times are up to 700 ns longer.
+        // An empty kernel takes 976 ns per launch in a graph; the uncertainty of the bias is 1.96 / sqrt(12) of
+        // 976 ns. Event times in cold mode are up to 700 ns longer than in hot mode.
         CHECK_THAT(high - got > 540 && high - got < 1000 + 0.005 * known, "%s: %.0f ns, +- %.0f", text(i, "name"),
                    got, high - got);
         CHECK_THAT((strstr(text(i, "flags"), "FLOOR") != NULL) == (high - got > 0.05 * got + 1) ||
@@ -766,7 +774,7 @@ typedef struct moved {
     int process, pages;
     unsigned long at, large;
 } moved;
-static int moved_to(moved* of, int most) { // keeps the last report of each process
+static int moved_to(moved* of, int most) { // collects the last line "moved ..." that each process printed
     int n = 0;
     for (const char* s = output(); (s = strstr(s, "moved ")) != NULL; s++) {
         moved now;
@@ -786,7 +794,8 @@ static void test_moved(void) {
     run("--op moved --fast --procs 5");
     CHECK_INT(number(0, "processes"), 5);
     CHECK_REAL(number(0, "memory_bytes"), memory, 1e-12);
-    CHECK_THAT(fabs(1e6 * number(0, "time_ms") - ns) <= 100, "moved: %g ns and %g ms", ns, number(0, "time_ms"));
+    CHECK_THAT(fabs(1e6 * number(0, "time_ms") - ns) <= 100,
+               "the placement changed the time from %g ns to %g ms", ns, number(0, "time_ms"));
     CHECK_INT(moved_to(of, 8), 5);
     CHECK(of[0].pages == 0 && of[0].at == KBI_GUARD);
     for (int i = 1; i < 5; i++) {
@@ -795,7 +804,7 @@ static void test_moved(void) {
                    of[i].large);
         for (int k = 0; k < i; k++) CHECK_THAT(of[i].at != of[k].at, "processes %d and %d: at %lu", k, i, of[i].at);
     }
-    run("--op turns --fast --rotate"); // copies, which do not use shared buffers
+    run("--op turns --fast --rotate"); // with --rotate and one implementation, no buffers are shared
     memory = number(0, "memory_bytes");
     run("--op turns --fast --rotate --procs 2");
     CHECK_INT(number(0, "processes"), 2);
@@ -803,8 +812,8 @@ static void test_moved(void) {
 }
 
 static void test_errors(void) {
-    // One implementation breaks the device during the rounds. The remaining implementations are measured in a new
-    // worker.
+    // One implementation breaks the device during the rounds. A new worker then measures the implementations that
+    // have no result yet.
     run("--op duel --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -814,12 +823,13 @@ static void test_errors(void) {
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
     }
     CHECK_REAL(number(2, "speedup"), 5.0 / 6, 0.01);
-    // With --no-isolate there is no new worker, but the file still contains a record of each implementation.
+    // With --no-isolate no new worker replaces the failed process, but the file still contains a record of each
+    // implementation.
     run("--op duel --fast --no-isolate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(strstr(text(i, "flags"), "CUDA_ERROR") != NULL, "flags %s", text(i, "flags"));
-    check_word("--op exhausts --fast", "CUDA_ERROR"); // the wall timer also checks for errors
+    check_word("--op exhausts --fast", "CUDA_ERROR"); // the timer "wall" also checks for CUDA errors
     check_word("--op no_copy --fast", "CUDA_ERROR");
     CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "outputs that were never copied were compared: %s",
                text(0, "message"));
@@ -981,7 +991,8 @@ static void test_timers(void) {
     CHECK_HAS(text(0, "message"), "another profiler is attached");
     run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate");
     CHECK_HAS(text(0, "message"), "CUPTI does not time graphs");
-    // A launch whose record CUPTI lost must not be taken as 0 ns: the sample is repeated.
+    // if CUPTI loses the record of a launch, the duration of this launch must not count as 0 ns; instead the
+    // sample is repeated
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     double again = 0;
     CHECK_INT(file.n, 6);
@@ -991,22 +1002,23 @@ static void test_timers(void) {
         again += number(i, "samples_retaken");
     }
     CHECK_THAT(again >= 5, "%g taken again", again);
-    // CUPTI stalls the first launch after tracing is switched on. The stall must not happen while a gate is
-    // closed.
+    // CUPTI delays the first launch after tracing is switched on. While the first launch is delayed, the launch
+    // gate must be open.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
     CHECK_HAS(text(0, "counters"), "\"cupti\": ");
     CHECK_INT(number(0, "samples_retaken"), 0);
-    // the long first launch must not limit the number of launches per sample
+    // the first launch takes long because it loads code, which must not reduce the number of launches per sample
     run("--op lazy --iters 20 --warmup 5");
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
-    run("VIRTUAL_HICCUP=1 --op turns --fast --rotate"); // an interruption makes the difference of two graphs negative
+    // an interruption of the process makes the time of the long graph minus the time of the short graph negative
+    run("VIRTUAL_HICCUP=1 --op turns --fast --rotate");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns, disturbed: %g ms, %s", number(0, "time_ms"),
                text(0, "message"));
     // If the copies of the data together do not exceed L2, the data may not be cold.
     check_word("VIRTUAL_STACKS=5 --op turns --fast --rotate", "NOT_COLD");
-    // The watchdog must also open the gate the second time, even if signal() resets the handler after the first
-    // signal.
+    // The watchdog must open the launch gate at its second alarm, too, even if signal() resets the signal handler
+    // after the first alarm.
     run("VIRTUAL_SYSTEM_V=1 --op waits,waits_too --fast --no-audit --timeout 4s");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
@@ -1029,7 +1041,7 @@ static void test_differing(void) {
     CHECK_HAS(text(0, "message"), "submits different work");
     check_word("--op submits_in_turn --fast", "WORK_CHANGED");
     check_word("--op waits_later --fast", "SYNC_INSIDE");
-    // not flagged: a change that the clock explains, and a difference below 50 %
+    // neither a change that follows the clock, nor alternating launches that differ by less than 50 %, are flagged
     run("--op wakes_up,every_second_long --fast");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
@@ -1052,7 +1064,7 @@ static void test_launches(void) {
             double known = atof(strstr(text(k, "name"), "ns=") + 3), got = 1e6 * number(k, "time_ms");
             CHECK_INT(number(k, "launches_per_sample"), counts[i]);
             CHECK_THAT(fabs(got - known) < 150, "%s: %g ns for %g", arguments, got,
-                       known); // only a few empty kernels are measured for comparison
+                       known); // tolerance 150 ns, because few empty kernels are measured
         }
     }
     run("--op known --fast -a bytes=24 -a ns=20000"); // default group size
@@ -1061,7 +1073,8 @@ static void test_launches(void) {
 
 static void test_fresh(void) {
     for (int i = 0; i < 2; i++) {
-        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast"); // each call leaks this many bytes
+        // each call of the benchmark function leaks 1 MiB
+        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast");
         CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
         CHECK_STR(text(0, "verified"), "true");
     }
@@ -1073,7 +1086,7 @@ static void test_fresh(void) {
         const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
         CHECK_THAT((said != NULL) == (i > 1) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
-                   text(i, "message")); // a busy machine adds other notes
+                   text(i, "message")); // on a busy machine, kbench adds other notes to the message
     }
     run("--op caches,computes --fast");
     for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
@@ -1106,7 +1119,7 @@ static void test_states(void) {
         CHECK_INT(strstr(text(0, "flags"), "THROTTLED") != NULL, strcmp(throttles[i].reasons, "null") != 0);
         CHECK_STR(text(0, "clocks_locked"), i == 6 ? "true" : "false");
     }
-    // with too little memory, the eviction of L2 cannot be tested; with --hot, the data is not called cold
+    // If memory is too small, kbench cannot test whether L2 is evicted. With --hot, the case is not called cold.
     for (int i = 0; i < 3; i++) {
         run(i == 0   ? "--op several --fast"
             : i == 1 ? "VIRTUAL_MIB=2000 --op several --fast"
@@ -1163,7 +1176,7 @@ static void test_roofs(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF") == !impossible, "%s: flags %s, %s", name, text(i, "flags"),
                    text(i, "message"));
         CHECK_THAT(isnan(number(i, "time_ms")) == impossible, "%s: %s ms", name, text(i, "time_ms"));
-        // for f32 and f16, another peak is closer to the rate
+        // another roof is closer to the rate of f32 and f16 than the peak of their own dtype
         bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16");
         if (percent && !impossible && highest)
             CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08); // the peak includes the launch latency
@@ -1175,7 +1188,8 @@ static void test_roofs(void) {
     const char* most = strstr(text(2, "message"), "where the machine reaches "); // 1.2 times the int8 peak
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
-    // A newer version of cuBLASLt fails to start, so kbench uses an older version. Then no version is found.
+    // In the first run, a newer version of cuBLASLt fails to start, so kbench uses an older version. In the second
+    // run, kbench finds no version of cuBLASLt.
     run("VIRTUAL_CUBLAS=14,13 --op product --fast -a tflops=650");
     CHECK_HAS(text(0, "roof"), "f16");
     run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
@@ -1194,7 +1208,8 @@ static void test_roofs(void) {
     check_output("bf16 roof");
     check_output("Top/s  (measured in");
     check_output("copy roof, one core");
-    // cuBLASLt opens slowly; no peak's measuring time includes the opening
+    // The simulated cuBLASLt takes a second to open. The printed times of the peak measurements must not include
+    // the time to open cuBLASLt.
     start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env");
     check_output("tf32 roof");
     for (const char* at = output(); (at = strstr(at, "measured in ")) != NULL; at++) {
@@ -1207,8 +1222,8 @@ static void test_roofs(void) {
     check_output("f64 roof");
 }
 
-// Summary of the instances' reports: numbers of instances, of distinct addresses and of lost marks, and the
-// smallest and largest number of launches of a copy.
+// Summary of the lines that the instances print. said: number of lines; places: number of distinct addresses;
+// gone: number of instances without their mark; least, most: smallest and largest number of launches of a copy.
 struct ends {
     int said, places, gone, least, most;
 };
@@ -1234,8 +1249,8 @@ static struct ends ends_of(const char* operation, const char* implementation) {
     return e;
 }
 
-// --rotate: each copy of the data has the same address for all implementations, and each implementation finds its
-// own contents there.
+// --rotate: each copy of the data has the same address for all implementations, and each implementation finds the
+// contents that it left at the address.
 static void test_rotation(void) {
     run("VIRTUAL_L2=1 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
@@ -1251,9 +1266,9 @@ static void test_rotation(void) {
     if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
     CHECK_INT(two.least, two.most); // all copies are launched equally often
-    CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
-    // A sample that launches the work on all copies may be long. Each long sample then fills a slot of its own, so
-    // that there are enough rounds.
+    CHECK_THAT(two.least > 100, "the work on a copy of the data was launched %d times", two.least);
+    // A sample that launches the work on all copies of the data may last longer than 2 ms. Each long sample fills
+    // a whole slot of a round, so that there are enough rounds.
     run("VIRTUAL_L2=1 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
     run("VIRTUAL_L2=1 --op in_turn --fast --rotate --rounds 7");
@@ -1263,7 +1278,7 @@ static void test_rotation(void) {
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
     CHECK_INT(two.gone, 0);
-    // the host is preempted in the audit of each copy
+    // the operating system preempts the host thread while kbench audits each copy of the data
     run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=1 --op in_turn --impl one,two --fast --rotate");
     for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
@@ -1281,7 +1296,8 @@ static void test_rotation(void) {
     CHECK_HAS(text(1, "message"), "once too often");
     CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
     CHECK_INT(ends_of("broken", "").gone, 0);
-    // Not enough memory for the copies of all implementations: each is measured alone, and none is compared.
+    // Device memory is too small for the copies of all implementations' data, so each implementation is measured
+    // alone, and none is compared.
     run("VIRTUAL_L2=1 VIRTUAL_MIB=75 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1306,13 +1322,15 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 --selftest --fast");
     for (int i = 0; i < 10; i++) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
-        // without shared buffers, the effect of the addresses hides a difference of 2 %
+        // If buffers are not shared, the implementations have data at different addresses, which hides a
+        // difference of 2 %.
         if (STAGES || !strstr(bars[i], "2 %")) check_output(line);
     }
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
-    // this device does not check addresses, so this planted mistake is not found and must be reported
+    // The virtual GPU does not check addresses. Therefore the self-test does not detect the planted invalid
+    // address, and must report that it is not found.
     check_output("FAIL  planted mistakes               18 of 19 got their flag and no time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
@@ -1335,7 +1353,7 @@ static void test_selftest(void) {
     check_output("skip  evicted, by the counters       not profiled: libcupti.so is not found");
 }
 
-// What a record says about the kernel, the memory and the machine.
+// Tests the keys of a record that describe the kernel, the memory and the machine.
 static void test_facts(bool other_runtime) {
     run(other_runtime ? "VIRTUAL_OTHER_RUNTIME=1 VIRTUAL_SHARED=1 --op places --fast"
                       : "VIRTUAL_SHARED=1 --op places --fast");
@@ -1368,7 +1386,8 @@ static void test_facts(bool other_runtime) {
         CHECK_REAL(number(i, "sm_clock_mhz"), 1980, 0.001);
         CHECK_REAL(number(i, "time_ms"), 0.02, 0.01);
         CHECK_HAS(text(i, "flags"), "\"SHARED_GPU\"");
-        // 4300 GB/s, reduced because event times without a gate are 10 us too long
+        // the true peak is 4300 GB/s; the measured peak is lower, because event times without a gate are 10 us too
+        // long
         CHECK_REAL(number(i, "copy_roof_gbps"), 4216, 0.001), CHECK_REAL(number(i, "read_roof_gbps"), 4136, 0.003);
         CHECK_REAL(number(i, "gpu_efficiency"), 5, 0.02);
     }
@@ -1417,9 +1436,9 @@ static void test_audit(void) {
                 CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
         }
     }
-    // Without CUPTI, SIDE_STREAM requires that the device is busy after the block in four of five runs. One or two
-    // runs may be long because the host was preempted. Work on another stream that ends before the captured run is
-    // found only without capture (--no-audit).
+    // Without CUPTI, SIDE_STREAM requires that the device is busy after the block in four of five runs. A
+    // preemption of the host thread may make one or two runs long. If work on another stream ends before the
+    // captured run, kbench finds this work only without capture (--no-audit).
     for (int audit = 0; audit < 2; audit++) {
         run(audit ? "--fast --op delayed,beside_always,beside_shortly"
                   : "--fast --op delayed,beside_always,beside_shortly --no-audit");
@@ -1432,7 +1451,8 @@ static void test_audit(void) {
         }
     }
     check_word("--op beside_unsaid --fast", "SYNC_INSIDE");
-    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // the fewest possible runs
+    // as few runs of the block as possible: one sample and no warm-up
+    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM");
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
@@ -1467,7 +1487,8 @@ static void test_inspected(void) {
         { "dies", NULL, NULL }, // the block ends its process only during the inspection, so the time remains valid
     };
     setenv("VIRTUAL_CUPTI", "1", 1);
-    for (int alone = 0; alone < 2; alone++) // all cases together, then each alone
+    // first runs all cases in one program run, then each case in a program run of its own
+    for (int alone = 0; alone < 2; alone++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             char arguments[200];
             if (!alone && i) break;
@@ -1487,10 +1508,11 @@ static void test_inspected(void) {
             }
         }
     // If stream capture rejects a block in which the inspection found no error, the case keeps its time. With
-    // --no-audit or --no-isolate, nothing is inspected, and the message says what is unknown.
+    // --no-audit or --no-isolate, the block is not inspected, and the message says that the rejected call is
+    // unknown.
     check_word("--op calls --impl hangs --fast --timeout 1s", "TIMEOUT");
     check_output("hangs inspected");
-    // the inspection also works after another case
+    // a case can be inspected although another case was measured before it in the same process
     run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s");
     CHECK_INT(file.n, 2);
     CHECK_HAS(text(1, "flags"), "TIMEOUT");
@@ -1529,7 +1551,7 @@ static void answer(kb_stream stream, void* captured) { // records whether the la
     *(bool*)captured = gpu.capture != NULL;
 }
 static void answered(kb_state* kb, void* captured) {
-    kb_check_that(kb, !*(bool*)captured, 1, 0, "nothing was run to fill it");
+    kb_check_that(kb, !*(bool*)captured, 1, 0, "the output is from a captured run, which computes nothing");
 }
 
 // The check must see the output of the last run, not the output buffer after a mere stream capture.
@@ -1555,8 +1577,9 @@ static void launch_twice(kb_stream stream, void* user) {
     launch_5us(stream, user);
 }
 
-// Mode "graph": launches in a row within a CUDA graph. The time of a launch includes the gap after the launch, and
-// nothing is subtracted. A block that stream capture rejects gets no time in this mode.
+// Tests mode "graph", in which a sample is a CUDA graph with many launches one after another. The time of a launch
+// includes the gap to the next launch, and no bias is subtracted. In mode "graph", a block that stream capture
+// rejects gets no time.
 static void test_graphs(void) {
     kb_function fns[3] = { launch_5us, launch_twice, launch_5us };
     static const char* const names[] = { "once", "twice", "refuses" };
@@ -1566,7 +1589,7 @@ static void test_graphs(void) {
     for (int i = 0; i < 3; i++)
         d[i].name = "row", d[i].implementation = names[i], d[i].mode = "graph", d[i].max_time = 0.05;
     d[2].expect = KB_EXPECT_NO_CAPTURE;
-    // 5 us of work, and the gap between two launches in a graph
+    // expected: 5 us of work plus the gap between two launches in a graph
     double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6;
     CHECK(!kb_compare(d, fns, NULL, 3, r));
     for (int i = 0; i < 2; i++) {
@@ -1624,16 +1647,17 @@ static void test_in_process(void) {
     // Device properties that were read when the device was opened.
     CHECK_INT(kbi_meter.gpu.multiprocessors, 132), CHECK_INT(kbi_meter.gpu.max_threads, 2048);
     CHECK_INT(kbi_meter.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_meter.gpu.ungated);
-    // An event pair with nothing in between: 11 ns for the first event, rounded to steps of 32 ns.
-    CHECK_THAT(kbi_meter.calibration.empty_pair >= 0 && kbi_meter.calibration.empty_pair <= 32, "an empty pair: %g ns",
-               kbi_meter.calibration.empty_pair);
+    // Between two events without a kernel in between, 11 ns pass. Event times are rounded to steps of 32 ns.
+    CHECK_THAT(kbi_meter.calibration.empty_pair >= 0 && kbi_meter.calibration.empty_pair <= 32,
+               "two events in a row: %g ns", kbi_meter.calibration.empty_pair);
     CHECK_REAL(kbi_meter.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_meter.calibration.row, 576 + 400, 0.01);
     CHECK_REAL(kbi_meter.calibration.graph_floor, 576 + 400, 1e-3);
     kb_result_free(&r);
     test_answers();
     test_graphs();
     test_on_the_way();
-    d.device = 1; // not the device that the first case used
+    // an error is expected, because earlier cases of this process used device 0
+    d.device = 1;
     r = kb_run(&d, launch_5us, NULL);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "device");
@@ -1641,7 +1665,7 @@ static void test_in_process(void) {
 }
 
 // An implementation that breaks the device ends the measurement of the other implementations; their records say
-// so. This test must be the last.
+// so. After this test the device is lost, so test_lost_contest must be called last.
 static void test_lost_contest(void) {
     int launches = 0;
     void* users[2] = { NULL, &launches };
@@ -1679,7 +1703,8 @@ int main(int argc, char** argv) {
     check_fitted("--op known --fast --hot", 24);
     check_fitted("--op shaped --fast", 14);
     check_fitted("--op shaped --fast --hot", 14);
-    check_fitted("--op known --fast -a bytes=24 --procs 2", 6); // all processes have the same bias
+    // the bias is fitted once, and all processes subtract it
+    check_fitted("--op known --fast -a bytes=24 --procs 2", 6);
     setenv("VIRTUAL_CUPTI", "1", 1);
     check_known("--op known --fast", 24);
     check_known("--op known --fast --hot", 24);
@@ -1689,7 +1714,8 @@ int main(int argc, char** argv) {
     check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14);
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // CUPTI would stay active
-    // From the start of the first kernel (3 us) over a gap to the end of the second kernel (4 us).
+    // The time of a block with two kernels extends from the start of the first kernel (3 us) to the end of the
+    // second kernel (4 us), including the gap.
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
     run("--op moves --fast");
@@ -1716,12 +1742,12 @@ int main(int argc, char** argv) {
     check_word("--op nothing --fast", "NO_WORK");
     check_word("--op copies --fast", "TRANSFER");
     check_word("--op waits --fast", "SYNC_INSIDE");
-    // The watchdog opens the gate of a block that waits for its own stream. The block is then timed without a
-    // gate.
+    // If a block waits for its own stream, the watchdog opens the launch gate, and kbench times the block without
+    // a gate from then on.
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
-    // The overhead of events without a gate is subtracted, except for the effect of the kernel's arguments (0.17
-    // us), which is unknown with --no-audit.
+    // kbench subtracts the event overhead that it measured without a gate. The arguments of the kernel add 0.17 us
+    // to the event overhead, but with --no-audit kbench does not know the arguments.
     CHECK_THAT(fabs(number(0, "time_ms") - 0.00517) < 0.0001, "waits: %g ms", number(0, "time_ms"));
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_THAT(number(0, "samples_retaken") >= 2, "waits: %s taken again", text(0, "samples_retaken"));
@@ -1739,7 +1765,8 @@ int main(int argc, char** argv) {
         CHECK_INT(strstr(text(i, "flags"), "SYNC_INSIDE") == NULL, fine);
         CHECK(!strstr(text(i, "flags"), "UNGATED") && !strstr(text(i, "flags"), "NO_WORK"));
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
-        // tolerance 4 %, because the empty kernel has another launch configuration
+        // tolerance 4 %, because the empty kernel that kbench subtracts has another launch configuration than the
+        // timed kernel
         if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04);
         CHECK_STR(text(i, "kernel"), "null");
     }
@@ -1749,7 +1776,7 @@ int main(int argc, char** argv) {
     CHECK_INT(file.n, 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
     CHECK_INT(number(0, "samples"), 80);
-    CHECK_THAT(number(0, "time_ms_max") < 0.0202, "stops: the longest sample took %g ms",
+    CHECK_THAT(number(0, "time_ms_max") < 0.0202, "stopped process: the longest sample took %g ms",
                number(0, "time_ms_max"));
     CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stops: %s", text(0, "flags"));
     CHECK_THAT(number(0, "samples_retaken") >= 1, "stops: %s", text(0, "samples_retaken"));
@@ -1757,7 +1784,8 @@ int main(int argc, char** argv) {
     run("--op stops_briefly --iters 80");
     CHECK_INT(number(0, "samples_retaken"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
-    for (int i = 0; i < 2; i++) { // a stop during a graph launch, shorter or longer than the watchdog's timeout
+    // the process is stopped during a graph launch, for a shorter or a longer time than the watchdog's timeout
+    for (int i = 0; i < 2; i++) {
         run(i ? "VIRTUAL_STOP=1300 --op stops_in_graph --rotate --iters 60"
               : "VIRTUAL_STOP=200 --op stops_in_graph --rotate --iters 60");
         CHECK_STR(text(0, "cache"), "\"rotate\"");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Unit tests of the CUDA back end on the virtual GPU: known answers, and both sides of every threshold.
+// Tests the functions of the CUDA back end on the virtual GPU. The tests have known answers and cover both sides
+// of every threshold.
 #include "test.h"
 #include "virtual_gpu.h"
 #include <library_types.h>
@@ -159,7 +160,8 @@ static void test_gate(void) {
     kbi_gate_alarm(SIGALRM);
     CHECK_INT(*g->flag, 1), CHECK_INT(g->alarmed, 1);
     kbi_gate_open();
-    CHECK(!g->gated); // the other launches of the group have no gate
+    // the watchdog opened the gate, so the remaining launches of the group have no gate
+    CHECK(!g->gated);
     cudaStreamSynchronize(g->stream);
     // `ungated` is set after the watchdog fired in two samples in a row.
     g->ungated = false, g->alarms = 0;
@@ -214,7 +216,7 @@ static void test_groups(void) {
         EQUAL(kbi_events_begin(run), 1);
         CHECK_INT(kbi_meter.gpu.size, rows[i].size), CHECK_INT(kbi_meter.gpu.gated, rows[i].is_gated);
         CHECK(run->sampling.open);
-        // all launches belong to one group until its last launch has ended
+        // the launches of a group form one sample, which is complete when the last launch of the group has ended
         for (int k = 1; k < rows[i].size; k++) {
             CHECK(!sample_complete(run)), CHECK(run->sampling.open), CHECK_INT(kbi_meter.gpu.at, k);
             EQUAL(kbi_events_begin(run), 1);
@@ -232,8 +234,8 @@ static void test_groups(void) {
         kbi_launch_end();
         run->sampling.open = false;
     }
-    // A group in which the watchdog fired is repeated. After the second such group in a row, all groups are
-    // repeated without a gate.
+    // If the watchdog fires in a group of launches, the group is repeated. If the watchdog fires in two groups in
+    // a row, all groups are repeated without a gate.
     run = new_run();
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 2; i++) {
@@ -295,14 +297,16 @@ static void test_graphs(void) {
         int64_t n = kbi_graph_repeats(run, rows[i].copies);
         CHECK_THAT(n >= rows[i].least && n <= rows[i].most, "row %d: %lld repeats", (int)i, (long long)n);
         CHECK_INT(n % rows[i].copies, 0), CHECK_INT(g->launches, n), CHECK_INT(run->m.launches, n);
-        // A sample that takes more than 2 ms (here 7 launches of 1 ms) fills a slot of its own.
+        // A sample that takes more than 2 ms (here 7 launches of 1 ms) fills a whole slot of a round.
         CHECK_INT(run->sampling.launches, n * rows[i].ns * rows[i].nodes > 2e6 ? n : 0);
         CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
-        CHECK_INT(count_of("cudaGraphLaunch") - launches, 2); // the first launch loads the graph
+        // one of the two launches loads the graph and is not timed
+        CHECK_INT(count_of("cudaGraphLaunch") - launches, 2);
         run->call.sampled = true;
         EQUAL(kbi_graph_repeats(run, 1), 0);
         run->call.sampled = false;
-        // Two graphs are captured. Destroying the first graph also destroys the second.
+        // The back end captures a short graph and a long graph. Destroying the short graph also destroys the long
+        // graph.
         recipe.mode = KBI_ROTATE;
         for (int which = 0; which < 2; which++)
             for (int begin = 1; begin >= 0; begin--) {
@@ -342,7 +346,8 @@ static void test_graphs(void) {
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
-    // A sample in which the watchdog fired is repeated; after two such samples in a row, samples have no gate.
+    // If the watchdog fires in a sample, the sample is repeated; if the watchdog fires in two samples in a row,
+    // samples have no gate from then on.
     gpu.at_graph = alarm_at_graph;
     for (int k = 0; k < 2; k++) {
         kbi_graph_alone(run);
@@ -442,8 +447,8 @@ static void test_calibration(void) {
     CHECK_INT(kbi_empty_index(&third), 0), CHECK_INT(c->n_empties, 2);
     launched.error = 0, c->n_empties = 0;
     kbi_meter.gpu.launch = real;
-    // The whole calibration. The events of the virtual GPU have a resolution of 32 ns. Its empty kernel takes 576
-    // ns, and 400 ns more in a graph.
+    // Tests the whole calibration of the timer's bias. The events of the virtual GPU have a resolution of 32 ns.
+    // The empty kernel of the virtual GPU takes 576 ns, and in a graph of launches 400 ns more.
     memset(&c->truth, 0, sizeof c->truth), c->measured = false;
     double evictions = count_of("kbi_read");
     kbi_calibrate(&machine);
@@ -452,22 +457,26 @@ static void test_calibration(void) {
         CHECK_REAL(c->graph_floor, 976, 0.01);
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    // Without a measurement, the empty kernel's own time is estimated as half of its upper limit. The limit is the
-    // time of a launch in a row, plus the amount by which event times are longer in cold mode.
+    // If the empty kernel's own time is not measured, kbench estimates it as half of its upper limit. The upper
+    // limit is the time per launch in a graph of launches, plus the amount by which event times in cold mode
+    // exceed event times in hot mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "estimated, not measured: half of its time in a graph");
     for (int mode = 0; mode < 2; mode++) {
         double most = c->empties[0].most[mode],
                more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], most / 2, 1e-9);
-        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40, "limit %g, in a row %g, events %g more", most, c->row,
-                   more);
-        CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0); // the true time is below the limit
+        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40,
+                   "upper limit %g, time per launch in a graph %g, excess of event times %g", most, c->row, more);
+        // the upper limit exceeds the true time of the empty kernel, 576 ns
+        CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0);
         CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
-    // If the event time of a configuration is longer than that of the simplest kernel, the excess may be time of
-    // the kernel itself. The limit is the complete event time if the time in a row is unknown or larger.
+    // The event time of some launch configurations is longer than the event time of the simplest empty kernel. The
+    // excess may be a part of the empty kernel's own time, so the excess is added to the upper limit of the own
+    // time. If the time per launch in a graph is unknown or exceeds the event time, the upper limit is the
+    // complete event time.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -481,16 +490,19 @@ static void test_calibration(void) {
         CHECK_REAL(kbi_empty_time_limit(KBI_HOT, wide), reads, 0.05);
     }
     c->row = row;
-    // All values from 0 to the limit are equally likely; 1.96 standard deviations cover the range.
+    // The empty kernel's own time is assumed to be uniform between 0 and its upper limit, so 1.96 standard
+    // deviations cover all possible values.
     c->empties[wide].most[KBI_HOT] = 1000;
     c->row = 700;
     CHECK_REAL(kbi_empty_time(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
-    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // all configurations have the same time in a row
+    // the time per launch in a graph, and thus its error, is equal for all launch configurations
+    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12);
     c->row = NAN;
     kbi_empty_time(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
     c->row = row;
-    // If the driver rejects the longer of the two graphs, there is no slope.
+    // The time per launch is the slope between a short and a long graph. If the driver rejects the long graph, the
+    // slope is unknown.
     setenv("VIRTUAL_GRAPH_NODES", "150", 1);
     CHECK(isnan(kbi_calibrate_graph(NULL))), CHECK(isnan(kbi_calibrate_graph(&third)));
     unsetenv("VIRTUAL_GRAPH_NODES");
@@ -503,7 +515,8 @@ static void test_calibration(void) {
     CHECK_STR(machine.truth, "measured by CUPTI");
     for (int mode = 0; mode < 2; mode++)
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
-    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // no graph is measured
+    // no graph of launches was measured, so the time per launch is unknown
+    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row));
     // Tests the components of the bias of a case.
     kbi_run* run = new_run();
     run->sampling.launches = 8, run->work.empty_kernel = 0;
@@ -520,7 +533,7 @@ static void test_calibration(void) {
         CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
     }
     run->sampling.launches = 0;
-    // event times without a gate are missing, so kbi_bias_update measures some
+    // no event times without a gate are known, so kbi_bias_update measures a few of them
     kbi_bias_update(run, KBI_HOT, false);
     CHECK_INT(c->empties[0].read[KBI_HOT][0].n, KBI_RECENT / 4), CHECK_REAL(run->m.step_ns, 32, 1e-6);
     // CUPTI measures the empty kernel's own time for each launch configuration.
@@ -555,7 +568,8 @@ static void test_seen(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) kbi_count_node(&seen, as_node(&all[i]));
     CHECK_INT(seen.kernels, 2), CHECK_INT(seen.copies, 3), CHECK_INT(seen.within, 2), CHECK_INT(seen.host, 3);
     CHECK_INT(seen.allocations, 1), CHECK_INT(seen.sets, 2), CHECK_INT(seen.others, 0);
-    CHECK(seen.node == as_node(&all[0]) && seen.first.function == &f); // the first one is reported
+    // the record reports the first kernel of the block
+    CHECK(seen.node == as_node(&all[0]) && seen.first.function == &f);
     CHECK_INT(seen.first.grid[0], 7), CHECK_INT(seen.first.block[0], 96);
 
     static const struct {
@@ -613,8 +627,9 @@ static void test_seen(void) {
     }
 }
 
-// Without an inspection, each run observes once whether other streams are busy. Two idle observations clear the
-// block; four busy ones raise SIDE_STREAM.
+// If no separate process inspects the block, each run observes whether streams other than kb->stream are busy. If
+// two observations find the streams idle, the check ends without a flag. If four observations find the streams
+// busy, SIDE_STREAM is set.
 static void test_looks(void) {
     static const struct {
         const char* looks; // b: busy
@@ -632,7 +647,8 @@ static void test_looks(void) {
         CHECK_THAT(run->work.repeat_audit == rows[i].again, "%s", rows[i].looks);
         CHECK_THAT(run->m.flags == (uint64_t)rows[i].stops << KB_FLAG_SIDE_STREAM, "%s", rows[i].looks);
     }
-    gpu.busy = true; // busy for less than a twentieth of the stream's own time
+    // the other streams are busy for less than a twentieth of the time of kb->stream
+    gpu.busy = true;
     kbi_run* run = new_run();
     kbi_check_other_streams(run, 10000000000), kbi_check_other_streams(run, 10000000000);
     CHECK(!run->work.repeat_audit), CHECK_INT(run->m.flags, 0);
@@ -709,7 +725,7 @@ static void test_looks(void) {
 // clang-format on
 #endif
 
-// The offsets of the parameters must agree with CUPTI's own header.
+// The offsets of members in the parameter structs of CUDA calls must agree with CUPTI's own header.
 static void test_parameters(void) {
 #if defined(HAS_META) && CUDA_VERSION == 13000
     static const struct {
@@ -839,8 +855,8 @@ static void test_shape(void) {
         kbi_shape s = cal->empties[which].shape;
         CHECK_THAT(s.which == rows[i].which && s.blocks == rows[i].of_blocks && s.threads == rows[i].threads &&
                        s.shared == 4096 + rows[i].shared && s.cluster == rows[i].cluster && s.writes == 1,
-                   "row %d: kernel %d, %d blocks of %d, %d shared, clusters of %d, writes %d", (int)i, s.which,
-                   s.blocks, s.threads, s.shared, s.cluster, s.writes);
+                   "row %d: kernel %d, %d blocks of %d threads, %d B shared, cluster %d, writes %d", (int)i,
+                   s.which, s.blocks, s.threads, s.shared, s.cluster, s.writes);
         snprintf(machine.tool, sizeof machine.tool, "a tool");
         CHECK_INT(kbi_empty_match(&seen, &run->m, &machine), 0);
         machine.tool[0] = 0, seen.first.function = NULL;
@@ -893,7 +909,8 @@ static void test_spans(void) {
             if (n) CHECK_REAL(ns[0], want[0], 0);
             if (kernels == 1 && n == 5) CHECK_REAL(ns[1] + ns[2], 420, 0), CHECK_REAL(ns[4], 1, 0);
         }
-    // Tests the mean of a sample. A sample with missing CUPTI records is repeated, twice at most.
+    // Tests the mean of the CUPTI durations in a sample. A sample with missing CUPTI records is repeated, at most
+    // twice.
     kbi_run* run = new_run();
     run->work.recorded = 1;
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
@@ -974,7 +991,8 @@ static void test_buffers(void) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
             n++;
         }
-    // 0: no records; 1: CUPTI is not open; 2: the buffer is full; 3: with a callback
+    // 0: the buffer contains no records; 1: CUPTI is not open; 2: kbench's array of records is full; 3: a callback
+    // is set
     for (int how = 0; how < 4; how++) {
         int n = c->n = how == 2 ? KBI_SPANS : 4;
         c->open = how != 1, came = looked = 0;
@@ -1087,12 +1105,12 @@ static void test_collect(void) {
     static const struct {
         uint32_t kind, id, thread, correlation;
         uint64_t start, end;
-    // this call begins together with the first run
+    // the runtime call in the next row begins at the same time as the first run of the block
     } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 },
                      // the driver call is nested in the runtime call
                      { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },
                      { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // of another thread
-                     // this call ends together with the first run
+                     // the runtime call in the next row begins at the end of the first run of the block
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // after the run
                      { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };
@@ -1116,7 +1134,8 @@ static void test_collect(void) {
     kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
-    k.kind = 99, kbi_activity_record(&k); // a record of an unknown kind
+    // the kind of the activity record is unknown
+    k.kind = 99, kbi_activity_record(&k);
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
     static const struct {
@@ -1196,7 +1215,7 @@ static void test_joules(void) {
     kbi_energy_restart();
     CHECK_REAL(kbi_energy_span(), 0, 0), CHECK_REAL(e->last, 5000, 0), CHECK(!e->failed);
     kbi_energy_note(0);
-    CHECK(!e->first.at); // the counter has not changed
+    CHECK(!e->first.at); // kbench waits until the energy counter has changed
     joules = 5010, e->launches = 3;
     kbi_energy_note(1000000000000); // too early
     CHECK(!e->first.at), CHECK_REAL(e->last, 5010, 0);
@@ -1240,8 +1259,8 @@ static void test_joules(void) {
         EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
-    // Tests whether another batch is requested. The changes of the energy counter must span 2 s or 20 batches, but
-    // at most 10 s. The measurement of the energy may take twice that time, plus 1 s.
+    // Tests whether kbench requests another batch of launches. The readings of the energy counter must span 2 s or
+    // 20 batches, but at most 10 s. The complete measurement may take twice as long as the span, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;
@@ -1301,13 +1320,13 @@ static void test_metrics(void) {
         if (r->n == 2) CHECK_STR(r->metrics[1], "c__d");
     }
     CHECK(!kbi_range_choose("lacks__1")), CHECK_INT(r->n, 0);
-    // At most KBI_METRICS metrics are taken by name.
+    // If more metrics are requested by name, only the first KBI_METRICS are measured.
     char many[512] = "";
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
     r->calls[KBI_RANGE_SUPPORTED] = supported;
-    // -2: counters are available; -1: they are not, for an unknown reason; 0 to 5: they are not, for each known
-    // reason
+    // -2: counters are available; -1: counters are unavailable for an unknown reason; 0 to 5: counters are
+    // unavailable for one of the six known reasons
     for (int i = -2; i < 6; i++) {
         new_run(), r->failed = false;
         says[1] = i == -2 ? 3 : 1;
@@ -1370,8 +1389,8 @@ static void test_sensors(void) {
     kbi_meter.gpu.at = 3;
     kbi_gpu_abandon(); // simulates a block that was left early
     CHECK(!gpu.capture), CHECK_INT(kbi_meter.gpu.at, 0);
-    // The eviction cannot be tested if the other buffer is smaller than eight times L2, or if the probes are too
-    // small.
+    // kbench cannot test whether L2 is evicted if the evicting buffer is smaller than eight times L2, or if L2 is
+    // too small for the probes.
     size_t size = (size_t)1 << 20;
     kbi_machine small = machine;
     char* p = NULL;
@@ -1398,7 +1417,8 @@ static void test_opened(void) {
     CHECK_INT(kbi_meter.gpu.all_shared, 228 << 10), CHECK_INT(kbi_meter.gpu.most_blocks, 32);
     CHECK_INT(kbi_meter.gpu.shared_taken, 1024), CHECK_INT(kbi_meter.gpu.clean_bytes, 4 * (60 << 20));
     CHECK(machine.gpu_present && machine.device == 0 && machine.devices == 1 && !machine.tool[0]);
-    setenv("VIRTUAL_DRIVER", "0", 1); // cudaGetDeviceCount returns the same error without a driver and with an old one
+    // cudaGetDeviceCount returns equal errors if there is no driver and if the driver is too old
+    setenv("VIRTUAL_DRIVER", "0", 1);
     CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: no NVIDIA driver was found");
     setenv("VIRTUAL_DRIVER", "9000", 1);
     CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: an error"); // the text of cudaGetErrorString
@@ -1421,7 +1441,7 @@ static void test_opened(void) {
     r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
 }
 
-// The sensor readings of NVML that belong to a case.
+// Tests how NVML's sensor readings are copied into the measurement of a case.
 static int others_now;
 static int some_clock(void* device, int which, unsigned* mhz) {
     return (void)device, *mhz = 1000u + (unsigned)which, 0;
@@ -1439,7 +1459,7 @@ static void test_sensed(void) {
     kbi_meter.nvml.device = &none, kbi_meter.nvml.clock = some_clock, kbi_meter.nvml.power = some_power;
     kbi_meter.nvml.temperature = some_heat, kbi_meter.nvml.processes = some_processes,
     kbi_meter.nvml.reasons = some_reasons;
-    // 0: only this process uses the GPU; 1: two other processes do, too; 2: NVML has no device
+    // 0: only this process uses the GPU; 1: two other processes also use the GPU; 2: NVML has no device
     for (int i = 0; i < 3; i++) {
         kbi_measured m;
         kbi_measured_clear(&m), others_now = i == 1 ? 3 : 1;

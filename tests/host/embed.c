@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests a comparison inside another program: kb_compare, its checks and its records. The comparison must leave the
-// rest of the process unchanged.
+// Tests kb_compare inside another program: the comparison of functions, the checks of their results, and the
+// records. The comparison must leave the rest of the process unchanged.
 // measures time
 #include "test.h"
 #include "guarded.h"
@@ -103,7 +103,8 @@ static void test_contest(void) {
     for (int i = 0; i < RIVALS; i++) g.descs[i].params = params, g.descs[i].n_params = 2;
     g.descs[0].dtype = g.descs[1].dtype = g.descs[2].dtype = "f32";
     CHECK(play(&g));
-    unit[0] = value[0] = '?'; // the records must not point to these strings
+    // the records must have their own copies of the strings unit and value
+    unit[0] = value[0] = '?';
     const kb_result* r = g.results;
     CHECK_STR(r[1].name, "spin/impl=two/dtype=f32/rows=512/shape=wide");
     CHECK_INT(r[0].params.n, 3);
@@ -118,7 +119,9 @@ static void test_contest(void) {
     CHECK_INT(r[1].planned, RIVALS);
     for (int i = 0; i < RIVALS; i++) {
         CHECK_INT(r[i].verified, 1);
-        CHECK_INT(g.jobs[i].checks, i ? 2 : 3); // the baseline is checked once more
+        // the baseline is checked once more than the other implementations, because it also runs as the A/A
+        // control
+        CHECK_INT(g.jobs[i].checks, i ? 2 : 3);
         CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
     CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as its control
@@ -136,7 +139,8 @@ static void test_wrong(void) {
     CHECK_INT(g.results[1].status, KB_FAILED);
     CHECK_INT(g.jobs[1].runs, 1);
     CHECK(isnan(g.results[1].time_ms));
-    CHECK_INT(g.results[2].status, KB_FAILED); // only the result of its last launch is wrong
+    // launches from the 20th on are wrong, so only the final check finds the error
+    CHECK_INT(g.results[2].status, KB_FAILED);
     CHECK(isnan(g.results[2].time_ms));
     CHECK(g.results[2].flags >> KB_FLAG_VERIFY_FAIL & 1);
     game_free(&g);
@@ -199,7 +203,8 @@ static void test_descriptions(void) {
     CHECK(!play(&g));
     CHECK_HAS(g.results[0].message, "name is missing");
     CHECK_HAS(g.results[1].message, "name is missing");
-    CHECK_INT(g.results[2].status, KB_FAILED); // its operation differs from the operation of the first function
+    // the description names another operation than the description of the first function
+    CHECK_INT(g.results[2].status, KB_FAILED);
     game_free(&g);
 
     const char* const wrong[][2] = { { "warm", "cold, hot or graph" },
@@ -324,8 +329,8 @@ static void test_stopped(void) {
         }
         CHECK_INT(r.status, KB_OK), CHECK_INT(r.samples, 40);
         CHECK(j.runs > 30);
-        CHECK_THAT(r.samples_retaken >= 1, "%d: no sample was repeated", i);
-        CHECK_THAT(r.time_ms_max < 150, "%d: the longest sample took %g ms", i, r.time_ms_max);
+        CHECK_THAT(r.samples_retaken >= 1, "row %d: no sample was repeated", i);
+        CHECK_THAT(r.time_ms_max < 150, "row %d: the longest sample took %g ms", i, r.time_ms_max);
         CHECK_INT(continued, i == 1 || i == 3), CHECK_INT(continued_with_info, i == 2);
         CHECK(sigaction(SIGCONT, NULL, &after) == 0 && same_action(&before, &after));
         kb_result_free(&r);

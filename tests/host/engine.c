@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CPU engine on work of known duration: plausible times over seven orders of magnitude, and resets before every
-// timed run. Also the interfaces kb_open and kb_run, which need no registration. Tolerances are wide, because other
-// programs may use the machine.
+// Tests the CPU engine with work of known duration. Times must be plausible over seven orders of magnitude, and a
+// reset must run before every timed run. The test also covers kb_open and kb_run, which need no registered
+// benchmark. Tolerances are wide, because other programs may use the machine.
 // measures time
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
@@ -53,10 +53,10 @@ static void test_scale(void) {
     double small = chain_ms(16, 0.1), middle = chain_ms(16000, 0.1), large = chain_ms(16000000, 0.3);
     CHECK_THAT(small > 1e-6 && small < 1e-3 * SLOWER, "16 additions take %g ms", small);
     CHECK_THAT(large > 1 && large < 1000 * SLOWER, "16 million additions take %g ms", large);
-    CHECK_THAT(middle / small > 100 && middle / small < 10000, "1000 times the work takes %g times as long",
-               middle / small);
-    CHECK_THAT(large / middle > 100 && large / middle < 10000, "1000 times the work takes %g times as long",
-               large / middle);
+    CHECK_THAT(middle / small > 100 && middle / small < 10000,
+               "16 thousand additions take %g times as long as 16", middle / small);
+    CHECK_THAT(large / middle > 100 && large / middle < 10000,
+               "16 million additions take %g times as long as 16 thousand", large / middle);
 }
 
 static void spin_1ms(kb_stream stream, void* user) {
@@ -69,7 +69,7 @@ static void test_absolute(void) {
     kb_desc d = desc_named("spin");
     kb_result r = kb_run(&d, spin_1ms, NULL);
     CHECK_INT(r.status, KB_OK);
-    CHECK_THAT(r.time_ms_min >= 0.999 && r.time_ms < 20, "a loop of 1 ms takes %g ms (smallest: %g)", r.time_ms,
+    CHECK_THAT(r.time_ms_min >= 0.999 && r.time_ms < 20, "a loop of 1 ms takes %g ms (minimum %g)", r.time_ms,
                r.time_ms_min);
     CHECK_REAL(r.inference_speed, 1000 / r.time_ms, 1e-12);
     kb_result_free(&r);
@@ -84,7 +84,7 @@ static void test_absolute(void) {
         // target duration of a sample: 1 ms with the coarse clock, 20 us with the fine clock
         CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us);
         kb_result_free(&r);
-        kbi_meter.wall_step = 0; // then the real, fine clock
+        kbi_meter.wall_step = 0; // the second pass uses the real clock, which has a high resolution
     }
 }
 
@@ -94,7 +94,8 @@ static struct {
     uintptr_t at;
 } deep;
 static void goes_deep(void* user) {
-    char room[(7 << 20) + (1 << 19)]; // fits into the smallest stack (8 MiB)
+    // this array fits into the smallest stack, which has 8 MiB
+    char room[(7 << 20) + (1 << 19)];
     memset(room, 1, sizeof room);
     kb_keep(room[kbi_now() % 1000]);
     deep.at = (uintptr_t)room;
@@ -309,8 +310,8 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A slightly longer
-// block gets the flag FLOOR.
+// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A block that takes
+// slightly longer than reading the clock gets the flag FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
     for (int work = 0; work < 3; work++) {
@@ -348,7 +349,8 @@ static void test_notes(void) {
     kb_result_free(&r);
 }
 
-// Memory is aligned, poisoned and filled identically in every run. The record contains its peak.
+// In every run, memory has equal addresses, poison patterns and fill values. The record contains the peak memory
+// of the case.
 static void test_memory(void) {
     kb_desc d = desc_named("memory");
     d.samples = 5;

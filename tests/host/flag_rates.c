@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Error rates of the flags, by simulation with fixed seeds. Without disturbances each flag occurs in at most 5 % of
-// the cases; with a planted cause it becomes frequent. Undisturbed times are drawn from distributions of GPUs and
-// CPUs, including the quantiles of every case of the evidence on an H200. Other effects (an unfinished warm-up, a
-// varying clock) are added separately.
+// Tests the error rates of the flags by simulation with fixed seeds. If nothing disturbs the times, each flag may
+// occur in at most 5 % of the cases. If the test adds a disturbance, the flag for the added disturbance must occur
+// in most cases. Undisturbed times are drawn from distributions typical of GPUs and CPUs, including the quantiles
+// of every case measured on an H200 (tests/evidence). An unfinished warm-up and a varying clock are simulated
+// separately.
 //
 //     flag_rates        asserts the bars
 //     flag_rates -v     and prints each flag's share by kind of case
@@ -71,7 +72,8 @@ enum { NORMAL, SKEWED, HEAVY, EVENTS, TOGETHER, WANDERING, PREEMPTED, KINDS };
 static const char* const kind_name[] = { "normal",    "log-normal", "t, 3 df",        "event steps",
                                          "AR(1) 0.5", "wandering",  "preempted, 12 %" };
 
-// Draws the maximum number of samples of a case of `time` ns; sampling then uses as many of them as it needs.
+// Draws the maximum number of samples of a case of `time` ns; sampling then uses only as many samples as the
+// precision requires.
 static void draw(int kind, double time) {
     static const double spreads[] = { 0.001, 0.003, 0.01, 0.03 };
     const double cv = spreads[(int)(4 * uniform())];
@@ -86,7 +88,8 @@ static void draw(int kind, double time) {
         ns[i] = time * (kind == SKEWED ? exp(cv * z) : 1 + cv * z);
         if (kind == WANDERING) ns[i] *= 1 + slow * sin(phase + i * 0.005); // slow temperature changes, up to 0.3 %
         if (kind == PREEMPTED && uniform() < 0.12) ns[i] += time * 8 * uniform();
-        if (kind == EVENTS) { // the mean of eight launches, timed by events with a resolution of 32 ns
+        // each sample is the mean of eight launches, whose times have a resolution of 32 ns
+        if (kind == EVENTS) {
             double sum = 0;
             for (int k = 0; k < 8; k++) sum += 32 * floor((time + (cv * time + 15) * normal()) / 32 + uniform());
             ns[i] = sum / 8;
@@ -104,8 +107,8 @@ static int64_t enough(int64_t most) {
     return n;
 }
 
-// Environment of undisturbed samples: half of the warm-ups did not finish, as on a busy machine. In a tenth of the
-// cases the clock varied, but the times did not.
+// Sets the circumstances of undisturbed samples. Half of the warm-ups did not finish, as on a busy machine. In a
+// tenth of the cases the clock varied, but the times did not.
 static void surround(kbi_measured* m, double time) {
     begin(m, "cold");
     m->settled = uniform() < 0.5;
@@ -128,7 +131,8 @@ static void show(const char* name, const shares* s) {
     printf("\n");
 }
 
-// Inverse cumulative distribution function, interpolated between the quantiles of a case of the evidence.
+// Returns the inverse cumulative distribution function of the times of a measured case, interpolated between the
+// quantiles of the record.
 static double between(const double* quantile, double u) {
     static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
     int i = 0;
@@ -233,9 +237,10 @@ static void test_planted(void) {
     m.step_ns = NAN;
     check_planted("a clock of unknown resolution", &m, 200, KB_FLAG_QUANTISED);
     for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
-    check_planted("the same resolution, for samples of 150 us", &m, 200, KB_FLAG_COUNT);
+    check_planted("a resolution of 32 ns for samples of 150 us", &m, 200, KB_FLAG_COUNT);
 
-    fill(1e4, 0.002); // the first half is 4 % slower
+    // the first half of the samples is 4 % slower than the second half
+    fill(1e4, 0.002);
     for (int i = 0; i < 100; i++) ns[i] *= 1.04;
     m.settled = 0;
     uint64_t flags = judge(&m, 200);
@@ -245,31 +250,33 @@ static void test_planted(void) {
     CHECK(has(judge(&m, 200), KB_FLAG_DRIFT) || has(judge(&m, 200), KB_FLAG_AUTOCORR));
     m.settled = 0; // the warm-up did not finish, but the times are steady
     fill(1e4, 0.002);
-    check_planted("steady after an unfinished warm-up", &m, 200, KB_FLAG_COUNT);
+    check_planted("steady times after an unfinished warm-up", &m, 200, KB_FLAG_COUNT);
     m.settled = 1;
 
     for (int i = 0; i < MOST; i++) ns[i] = 1e4 * (1 + 0.002 * i) * (1 + 0.002 * normal());
-    check_planted("20 % slower in a hundred samples", &m, 100, KB_FLAG_DRIFT);
+    check_planted("times that rise by 20 % within a hundred samples", &m, 100, KB_FLAG_DRIFT);
 
     for (int i = 0; i < MOST; i++) ns[i] = 1e4 * (1 + 0.02 * sin(i / 10.0)) * (1 + 0.002 * normal());
     check_planted("a slow wave of 2 %", &m, 200, KB_FLAG_AUTOCORR);
 
     fill(1e4, 0.002);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.25 : 1;
-    check_planted("a third of the samples in another state", &m, 200, KB_FLAG_BIMODAL);
+    check_planted("a third of the samples 25 % longer", &m, 200, KB_FLAG_BIMODAL);
     fill(1e4, 0.002);
-    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1; // too far from the median for a second mode
-    check_planted("an eighth of the samples in another state", &m, 200, KB_FLAG_COUNT);
+    // 30 % longer samples are too far from the median to count as a second mode
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1;
+    check_planted("an eighth of the samples 30 % longer", &m, 200, KB_FLAG_COUNT);
 
     fill(1e4, 0.06);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth of the samples four times as long", &m, MOST, KB_FLAG_OUTLIERS);
-    fill(1e4, 0.005); // the other samples scatter little, so the slow samples move only the mean
+    // the normal samples have little scatter, so the slow samples move only the mean and not the median
+    fill(1e4, 0.005);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
-    check_planted("a fifth of the samples four times as long, small scatter", &m, MOST, KB_FLAG_OUTLIERS);
+    check_planted("a fifth of the samples four times as long, the others steady", &m, MOST, KB_FLAG_OUTLIERS);
     fill(1e4, 0.005);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 1.4 : 1;
-    check_planted("a fifth a little longer", &m, MOST, KB_FLAG_COUNT);
+    check_planted("a fifth of the samples 40 % longer", &m, MOST, KB_FLAG_COUNT);
 
     m.clock_high = 1980, m.clock_low = m.sm_clock = 1800;
     fill(1e4, 0.002);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the judgement of measurements with known answers, at and next to each threshold. It covers flags, rates,
-// peaks, counters, several processes of a case, and implementations of a group. judge_programs.c tests whole
-// programs, flag_rates.c error rates.
+// Tests how kbench judges measurements, with known answers at and next to each threshold: flags, rates, peaks,
+// counters, several processes of a case, and implementations of a group. judge_programs.c tests whole programs,
+// and flag_rates.c tests error rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -11,7 +11,7 @@ static kb_result r;
 static kbi_measured m;
 static kbi_machine machine;
 
-// Returns a case of one millisecond without any other measurement.
+// Sets m and r to a case with a time of one millisecond and no other measured value.
 static void fresh(const char* mode) {
     kb_result_free(&r);
     kbi_result_clear(&r);
@@ -148,7 +148,8 @@ static void test_times(void) {
         { { 3e6, 1e6, 2e6 }, 2e6, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "the time is not longer than reading the clock" },
         { { 3e6, NAN, 2e6 }, 0, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "a time that is not a number" },
         { { 3e6, -1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
-        { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" }, // below five times the floor of the timer
+        // the raw time is less than five times the event time of an empty kernel
+        { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 0, 3.9e5, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 1, 9e5, KB_OK, NONE, 2, "" }, // a precisely known bias raises no flag
         { { 3e6, 1e6, 2e6 }, 0, 51100, 0, KB_OK, KB_FLAG_FLOOR, 2, "" },
@@ -189,7 +190,7 @@ static void test_times(void) {
     CHECK(r.time_ms_ci_low == 0 && r.time_ms_ci_high > 3.1);
     // the precision comes from the interval before its lower end is clipped at 0
     CHECK_REAL(r.precision, 1.96 / 1.195, 0.01);
-    // all findings at once: a failed case keeps its message, but has no time
+    // A failed case with all findings at once has no time, but keeps the message of the failure.
     fresh("cold");
     m.n = 40, m.samples = samples, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
     m.debug_build = 1;
@@ -246,7 +247,8 @@ static void test_rates(void) {
         { NAN, 5e5, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 50 },
         { 6e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 60 },
         { 4e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 50 },
-        { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 }, // equal shares: bound by memory
+        // the case reaches an equal share of the memory peak and of the arithmetic peak, so it is bound by memory
+        { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 },
         { NAN, 2.09e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 104.5 },
         // the rate exceeds the f32 peak, so the case used the tensor cores
         { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 },
@@ -257,8 +259,8 @@ static void test_rates(void) {
         { NAN, 5.51e6, 0, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { NAN, 1e6, 0, KB_I32, 0, 0, KB_OK, NULL, NULL, NULL, NAN },
         { NAN, NAN, 0, KB_F32, 0, 0, KB_OK, NULL, NULL, NULL, NAN },
-        // The limit is the highest memory peak if the traffic is not declared. Bytes that may remain in L2 at the
-        // end are not counted as moved.
+        // If the declared traffic is unknown, the highest memory peak limits the rate. Written bytes that may
+        // remain in L2 after the launch do not count as moved.
         { 1.2605e6, NAN, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", NULL, 126.05 },
         { 1.2615e6, NAN, 0, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { 1.0505e6, NAN, KB_COPY, KB_F32, 0, 0, KB_OK, "copy", "memory", NULL, 105.05 },
@@ -267,8 +269,8 @@ static void test_rates(void) {
         { 1.2605e6, NAN, KB_READ, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { 0.8405e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_OK, "write", "memory", NULL, 105.0625 },
         { 0.8415e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        // one core of the host: data from caches may exceed the memory peak, and a rate far above this peak is not
-        // bound by memory
+        // For a case on one core of the host, data from caches may make the rate higher than the memory peak. If
+        // the rate far exceeds the memory peak, memory is not the bound.
         { 1.49e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", "memory", NULL, 149 },
         { 1.51e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", NULL, NULL, 151 },
         { NAN, 6e6, 0, KB_F16, 1, 0, KB_OK, "f32", "compute", "f32", 300 },
@@ -286,15 +288,16 @@ static void test_rates(void) {
         CHECK_STR(r.compute_roof, rows[i].computes), CHECK_REAL(r.gpu_efficiency, rows[i].percent, 1e-9);
         CHECK_REAL(r.throughput_gbps, rows[i].bytes * 1e-6, 1e-12), CHECK_REAL(r.gflops, rows[i].flops * 1e-6, 1e-12);
     }
-    // if the rate of a copy of the same size is known, the efficiency is relative to this rate; everything else is
-    // unchanged
+    // If the rate of a copy of the same size is known, the efficiency is relative to this rate instead of the
+    // memory peak.
     fresh("cold"), roofs(), m.bytes = 0.96e6, m.reached = 1.2e9;
     kbi_judge_rates(&r, &m, &machine);
     CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
     fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
     kbi_judge_rates(&r, &m, &machine);
-    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far more bytes than L2 holds
-    // data smaller than four times L2, and hot data, may exceed the memory peak
+    // the limit is the copy peak, although a copy of the same size reached a higher rate
+    CHECK(has(KB_FLAG_ABOVE_ROOF));
+    // If the data is smaller than four times L2, or if it is hot, the rate may exceed the memory peak.
     static const struct {
         const char* mode;
         double bytes;
@@ -644,8 +647,8 @@ static struct {
     kbi_compared c;
 } contest;
 
-// Sets implementations with the given times in ms, which are the same in each process. The times of the rounds
-// vary by up to 0.4 %.
+// Makes a comparison of implementations with the given times in ms, which are equal in all processes. The times of
+// the rounds deviate from the given time by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
     kbi_compared_open(&contest.c, contest.of, n, processes);
@@ -692,8 +695,9 @@ static void test_rivals(void) {
         CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
     }
-    // the scatter of a pair depends on its shorter time; the pairs are 0 and its A/A control, 0 and 1, 0 and 2, 2
-    // and the fastest
+    // The scatter of a ratio of two times is pooled with the scatter of ratios whose shorter time is similar. The
+    // pairs are: the baseline and its A/A control, the baseline and implementation 1, the baseline and
+    // implementation 2, implementation 2 and the fastest.
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 3, PROCESSES);
@@ -701,7 +705,7 @@ static void test_rivals(void) {
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
     kbi_arena_free(&memory);
-    // ratings relative to the best verified time
+    // the rating of an implementation depends on its time relative to the shortest verified time
     static const double rated[][RIVALS] = { { 1, 1.24, 1.26, 1.99 }, { 1, 2.01, 4.99, 5.01 } };
     static const char* const words[][RIVALS] = { { "excellent", "excellent", "good", "good" },
                                                  { "excellent", "fair", "fair", "needs work" } };
@@ -713,7 +717,7 @@ static void test_rivals(void) {
     meet(4, 1, rated[1]), contest.of[0].verified = -1, judge_group();
     CHECK_STR(contest.of[0].rating, NULL), CHECK_STR(contest.of[1].rating, "excellent");
     CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.fastest, 0);
-    // conditions that prevent a comparison, and conditions that widen the noise floor
+    // Each row is a condition that prevents a comparison or widens the noise floor.
     static const double two[] = { 1.02, 1 };
     for (int what = 0; what < 11; what++) {
         meet(2, 1, two);
@@ -725,35 +729,36 @@ static void test_rivals(void) {
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->control_ns = NULL;
-        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // half of the time of 1 ms
-        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // combined sd 1 % of a millisecond
+        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // the bias is half of the time of 1 ms
+        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of both errors together: 1 % of 1 ms
         if (what == 10) mine->empty = 1;
         judge_group();
         const kb_result* of = &contest.of[1];
         bool met = what < 4 || what > 6;
-        // 7: without a control, the noise floor is unknown; 10: the difference between the biases of empty and
-        // non-empty launches is unknown
+        // 7: the noise floor is unknown, because there is no A/A control. 10: the two cases subtracted the biases
+        // of different launch configurations, and the error of their difference may be 2 %.
         bool unsure = !met || what == 1 || what == 2 || what == 7 || what == 10;
         kb_verdict want = what == 6 ? KB_NO_VERDICT : unsure ? KB_UNRESOLVED : KB_FASTER;
-        CHECK_THAT(of->verdict == want, "rivals %d: verdict %d", what, (int)of->verdict);
-        CHECK_THAT((of->flags != 0) == (what == 1 || what == 2), "rivals %d: flags %llx", what,
+        CHECK_THAT(of->verdict == want, "condition %d: verdict %d", what, (int)of->verdict);
+        CHECK_THAT((of->flags != 0) == (what == 1 || what == 2), "condition %d: flags %llx", what,
                    (unsigned long long)of->flags);
-        CHECK_THAT(isnan(of->speedup_low) == !met, "rivals %d: %g", what, of->speedup_low);
+        CHECK_THAT(isnan(of->speedup_low) == !met, "condition %d: %g", what, of->speedup_low);
         if (what == 1 || what == 2) CHECK_REAL(of->noise_floor, 0.03, 1e-12);
         if (what == 3) CHECK_REAL(of->noise_floor, 0.01, 1e-12);
         if (what == 7) CHECK(isnan(of->noise_floor));
         CHECK_REAL(of->speedup, what == 8 ? 1.04 : 1.02, 0.005);
-        CHECK_THAT((contest.of[0].winner_certain == 1) == (want == KB_FASTER), "rivals %d: certain %d", what,
+        CHECK_THAT((contest.of[0].winner_certain == 1) == (want == KB_FASTER), "condition %d: certain %d", what,
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // two equal implementations, and one with few rounds; an implementation with fewer than six rounds is not
-    // compared
+    // Two equal implementations get the verdict EQUIVALENT. An implementation with fewer than six rounds is not
+    // compared.
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
-    // Two implementations launch different grids, so their biases may differ. The interval of the ratio must widen
-    // by this error. The error is relative to the time of each implementation, for one process and for several.
+    // Two implementations launch different grids, so their biases may differ by an unknown error. The unknown
+    // error of the biases, relative to the time of each implementation, must widen the interval of the ratio, for
+    // one process and for several processes.
     static const double unlike[] = { 0.002, 0.001 };
     for (int processes = 1; processes <= PROCESSES; processes += 2) {
         double low[2], high[2];
@@ -771,8 +776,9 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // An error of 20 ns is large for a time of 30 ns, which may then be 13 ns, but not for a time of 60 ns. If the
-    // error exceeds the time, the time is completely uncertain, and the interval is limited to a factor of 1000.
+    // The error of the bias is 20 ns. A time of 30 ns may then truly be 13 ns, so 13 and 30 ns are not different;
+    // 13 and 60 ns are. If the error exceeds the time, the true time is unknown, and the upper limit of the ratio
+    // is 1000 times the measured ratio.
     static const struct {
         double ms[2], error_ns;
         kb_verdict verdict;
@@ -783,8 +789,9 @@ static void test_rivals(void) {
         kbi_measured* uncertain = &contest.m[close_to_bias[i].ms[0] < close_to_bias[i].ms[1]];
         uncertain->empty = KBI_NO_SHAPE, uncertain->bias_apart_ns = close_to_bias[i].error_ns / 1.959964;
         judge_group();
-        CHECK_THAT(contest.of[1].verdict == close_to_bias[i].verdict, "close to the bias %d: verdict %d, %g to %g", i,
-                   (int)contest.of[1].verdict, contest.of[1].speedup_low, contest.of[1].speedup_high);
+        CHECK_THAT(contest.of[1].verdict == close_to_bias[i].verdict,
+                   "row %d of close_to_bias: verdict %d, speedup %g to %g", i, (int)contest.of[1].verdict,
+                   contest.of[1].speedup_low, contest.of[1].speedup_high);
         if (i == 3) CHECK_REAL(contest.of[1].speedup_high, 1000 * 13 / 30.0, 10);
     }
     for (int rounds = 5; rounds <= 6; rounds++) {
@@ -822,7 +829,7 @@ static void test_roofs(void) {
         int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
-    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below it
+    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below the tf32 peak
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the judgement of scripted samples. Every planted behaviour gets its flag and no other, every implausible
-// time is withheld, and speedups and ratings are computed from the times. Without arguments this program is the
-// test; the test runs the program again with arguments, as benchmarks with scripted times.
+// Tests how kbench judges samples whose times a script returns. Every scripted behaviour must get its flag and no
+// other flag, every implausible time must be withheld, and speedups and ratings must follow from the times.
+// Without arguments this program is the test; the test runs the program again with arguments, as benchmarks with
+// scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -21,10 +22,11 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
-    // falls to 0.2 of the first time over 200 samples
+    // the time falls linearly, to 0.2 of the first time after 200 samples
     if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);
-    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // falls to 0.76 of the first time
-    // faster from sample 60 on, as if another program had ended
+    // the time falls to 0.76 of the first time after 200 samples
+    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i);
+    // the time halves at sample 60, as if another program had ended
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
@@ -39,13 +41,16 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
-    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000; // the median may be either value
+    // half of the samples have either value, so the median may be 7000 or 10000
+    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000;
     if (IS("constant")) return 10000;
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
-    if (IS("nothing")) return i % 10 == 0 ? 20 : 0; // below the resolution of the clock
-    if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, one of them disturbed
+    // most times are below the resolution of the clock
+    if (IS("nothing")) return i % 10 == 0 ? 20 : 0;
+    // a negative time, which occurs if a time is a difference and the subtracted time was disturbed
+    if (IS("dips")) return i == 20 ? -100 : steady;
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("apart") || IS("beside"))
         return steady * (strstr(name, "impl=little") ? 1.02 : strstr(name, "impl=more") ? 1.05 : 1);
@@ -88,9 +93,9 @@ KBENCH(nothing) BODY()
 KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
-KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the peak of the scripted machine
-KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak
-// below 4 times the L2 cache: bytes may come from the cache, so never ABOVE_ROOF
+KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second, the peak of the scripted machine
+KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak of the scripted machine
+// data smaller than four times L2 may come from the cache, so no rate is ABOVE_ROOF
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
@@ -130,7 +135,7 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-KBENCH(zeroed_counter) { // data of the program's own that is zero by chance
+KBENCH(zeroed_counter) { // the program itself sets this data, and the value happens to be zero
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
@@ -202,7 +207,8 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
     CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
-    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]"); // a varying clock has the same effect
+    // WORK_CHANGED is not set, because a varying clock could also make the times fall slowly
+    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]");
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // flagged as BIMODAL or as DRIFT
     CHECK_FLAGS(OF("bimodal"), "[\"BIMODAL\"]");
@@ -263,7 +269,8 @@ static void test_rates(void) {
     CHECK_REAL(number(i, "inference_speed"), 1000 / ms, 1e-12);
     CHECK_REAL(number(i, "throughput_gbps"), 5e6 / ms / 1e6, 1e-12);
     CHECK_REAL(number(i, "gflops"), 2e4 / ms / 1e6, 1e-12);
-    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3); // 5e11 of the scripted machine's 1e12 bytes a second
+    // 5e11 bytes a second; the peak of the scripted machine is 1e12
+    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3);
     CHECK_REAL(number(OF("below_roof"), "gpu_efficiency"), 100, 1e-3);
     CHECK_STR(get(OF("below_roof"), "status"), "\"ok\"");
     i = OF("queries");
@@ -305,11 +312,12 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// Without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if the
-// difference is significant.
+// Without shared buffers, different addresses of the data may change the time by up to 3 %. For a smaller
+// difference, kbench gives no verdict; if the difference is significant, kbench sets the flag PLACEMENT.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
-#ifndef TEST_SANITIZE // the sanitizer checks the space between allocations, so buffers are not shared
+// under a sanitizer buffers are not shared, so that the sanitizer can check the space between two allocations
+#ifndef TEST_SANITIZE
     CHECK_STR(get(record("beside", "little"), "verdict"), "\"SLOWER\"");
     CHECK_FLAGS(record("beside", "little"), "[]");
     CHECK(number(record("beside", "little"), "noise_floor") < 0.01);
@@ -377,12 +385,13 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null"); // a single time is not compared
+    // only one implementation has a time, so nothing is compared and there is no winner
+    CHECK_STR(get(record("wrong_first", "right"), "winner"), "null");
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
     CHECK_STR(get(OF("steady"), "planned"), "1");
-    // the measured peak of the machine, and the reason why there is no GPU
+    // the record contains the measured peaks of the machine, and the reason why there is no GPU
     CHECK_REAL(number(one, "copy_roof_gbps"), 1000, 1e-12);
     CHECK_STR(get(one, "read_roof_gbps"), "null");
     CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
@@ -401,20 +410,21 @@ static void test_contest(void) {
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
-    // the A/A control runs for any number of samples
+    // the A/A control runs even if --iters sets the number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
     // the script gives the baseline and its control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
-    // A slot has eight samples of the fast implementation, but a single sample of the slow implementation. The
-    // slow implementation therefore runs in more rounds.
+    // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single
+    // sample, so the slow implementation takes part in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // implementations from the 65th on run in separate rounds
+    // a comparison of 70 implementations runs the first 64 in common rounds, and the remaining six in separate
+    // rounds
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -422,20 +432,21 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // with --rounds, too: the A/A control counts as one of the 64 implementations of a set of rounds
+    // With --rounds, the first 64 implementations and the A/A control run in common rounds, and the remaining six
+    // in separate rounds.
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
         bool met = i > 0 && i < 64;
-        CHECK_THAT(strcmp(get(i, "status"), "\"ok\"") == 0, "rival %d: %s", i, get(i, "message"));
+        CHECK_THAT(strcmp(get(i, "status"), "\"ok\"") == 0, "implementation %d: %s", i, get(i, "message"));
         CHECK_THAT((number(i, "noise_floor") >= 0) == met && (number(i, "speedup_low") > 0.99) == met,
-                   "rival %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
+                   "implementation %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
                    get(i, "noise_floor"));
     }
     // with steady times, the comparison is decided long before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
-    CHECK_THAT(samples <= 32 * 8, "%g samples of a steady time", samples);
+    CHECK_THAT(samples <= 32 * 8, "steady times took %g samples", samples);
     CHECK(number(record("contest", "half"), "noise_floor") >= 0);
     CHECK_STR(get(record("contest", "half"), "winner"), "\"half\"");
     CHECK_STR(get(record("contest", "half"), "winner_certain"), "true");
@@ -450,9 +461,9 @@ static void test_contest(void) {
 static void test_stopping(void) {
     run("--op steady,noisy");
     double steady = number(OF("steady"), "samples"), noisy = number(OF("noisy"), "samples");
-    CHECK_THAT(steady >= 30 && steady <= 100, "%g samples of a steady time", steady);
+    CHECK_THAT(steady >= 30 && steady <= 100, "steady times took %g samples", steady);
     CHECK(number(OF("steady"), "precision") <= 0.005);
-    CHECK_THAT(noisy > 100 && noisy <= 2000, "%g samples of a noisy time", noisy);
+    CHECK_THAT(noisy > 100 && noisy <= 2000, "noisy times took %g samples", noisy);
     CHECK(number(OF("noisy"), "precision") <= 0.005 || noisy >= 2000);
     run("--op noisy --precision 10");
     CHECK_THAT(number(OF("noisy"), "samples") < noisy && number(OF("noisy"), "precision") <= 0.1,
@@ -465,7 +476,8 @@ static void test_table(void) {
     FILE* f = fopen("build/test/host/judge.out", "r");
     char line[1000], operation[100] = "";
     int word = 0, withheld_time = 0, time = 0;
-    while (f && fgets(line, sizeof line, f)) { // rows of an operation follow the row that begins with its name
+    // in the table, the rows of an operation follow the row that begins with the operation's name
+    while (f && fgets(line, sizeof line, f)) {
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
         double number;
         int shows = sscanf(line, "%*s %lf", &number) == 1;
@@ -483,8 +495,9 @@ static void test_alike(void) {
     static kbi_run run;
     static double s[60];
     run.m.samples = s, run.sampling.timer = &script_timer;
-    // Early launches of the warm-up (second to fourth): flagged if more than twice as long as the samples and at
-    // least 1 us longer. Times are scaled to the clock of the samples, and the bias is subtracted.
+    // The second to fourth launch of the warm-up are flagged if they take more than twice as long as the samples
+    // and at least 1 us longer. Before the comparison, launch times are scaled to the clock of the samples, and
+    // the bias is subtracted.
     static const struct {
         double first, early, late, bias, clock, clock_then;
         int n, shrinks;
@@ -503,7 +516,8 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // ten blocks of samples: each is faster than the previous block, or all but one
+    // The samples are divided into ten blocks. In the first test each block is faster than the preceding block,
+    // which is flagged; in the second test one block is not faster, which is not flagged.
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;

@@ -41,10 +41,11 @@ static void test_formulas(void) {
     }
     // If the source has more elements than the gather has indices, the gather reads only one element per index.
     for (s.among = 0; s.among < 99; s.among += 49)
-        check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");
+        check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0,
+                   "bytes of a gather with more source elements than indices");
 }
 
-// Returns the size of one dimension of a signature.
+// Returns the number that a letter of an operation's signature stands for, such as N for the number of elements.
 static int64_t dimension(const kbk_op* op, const kbk_shape* s, char letter) {
     switch (letter) {
     case '*': return kbk_has_dimension(op->signature, 'C') ? s->rows : s->rows * s->cols;
@@ -73,7 +74,8 @@ static void test_signatures(void) {
         kbk_tensor t[KBK_MAX_TENSORS];
         kbk_shape s = shape(3, 5, 7);
         s.batch = 2, s.heads = 4;
-        if (op->family == KBK_GEMM) s.cols = s.rows, s.rows = 1; // then N, rows * cols, is the number of columns
+        // makes N, which is rows * cols, equal to the number of columns of the product
+        if (op->family == KBK_GEMM) s.cols = s.rows, s.rows = 1;
         const int n = op->tensors(&s, t);
         for (int k = 0; k < n; k++) {
             p += strspn(p, " ->");
@@ -90,9 +92,9 @@ static void test_signatures(void) {
     check(kbk_has_option("x[*] -> y[*]; p=0.1 seed=0", "seed") && !kbk_has_option("p[p] -> y; ap=1", "p"), "options");
 }
 
-/* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors). Two
-   exceptions: access patterns count only the useful bytes of an input; the embedding lookup counts the expected
-   number of distinct rows for uniform ids. */
+/* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors), with two
+   exceptions. For access patterns, only the useful bytes of an input count. For the embedding lookup, only the
+   expected number of distinct rows counts, if the ids are uniform. */
 static void test_bytes_are_tensors(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++)
         for (int elem = 2; elem <= 4; elem += 2) {
@@ -142,7 +144,7 @@ static void test_dropout(void) {
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
     double p = 1 - 6554 / 65536.0;
-    check(wrong == 0, "element i uses half word i mod 8 of block i / 8");
+    check(wrong == 0, "element i uses 16 bits, number i mod 8, of random block i / 8");
     check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "number of kept elements, within five standard deviations");
     check(all == N && none == 0, "p = 0 keeps all, p = 1 nothing");
 }
@@ -200,7 +202,8 @@ static void test_rounding(void) {
         double x = kbki_from_bits((uint64_t)r.w[0] << 32 | r.w[1]);
         if (i & 1) x = ldexp((double)r.w[1] + r.w[2] * 2.3283064365386963e-10, (int)(r.w[0] % 320) - 200);
         if (kbk_is_nan(x)) continue;
-        if (fabs(x) > 3.5e38 && !kbk_is_inf(x)) continue; // the cast below would be undefined behaviour
+        // a cast of this finite value to float would be undefined behaviour
+        if (fabs(x) > 3.5e38 && !kbk_is_inf(x)) continue;
         float f = (float)x;
         uint32_t b;
         memcpy(&b, &f, sizeof b);
@@ -214,8 +217,8 @@ static void test_rounding(void) {
           "ulp");
 }
 
-/* e4m3: round trip of every value against table 2 of OCP's "8-bit floating point specification" (revision 1.0).
-   Ties round to even. Values saturate at 448. */
+/* Tests the conversion of every e4m3 value to and from double, with the values in table 2 of OCP's "8-bit floating
+   point specification" (revision 1.0). Ties round to even. Values saturate at 448. */
 static void test_e4m3(void) {
     static const struct {
         uint32_t bits;
@@ -329,7 +332,8 @@ static void test_row_oracles(void) {
         double sum = 0, square = 0;
         for (int c = 0; c < C; c++) sum += y[r * C + c], square += y[r * C + c] * y[r * C + c];
         check_near(sum / C, 0, 1e-14, "layernorm mean 0");
-        check_near(square / C, 1, 1e-4, "layernorm variance 1"); // eps = 1e-5 in the denominator
+        // the variance is slightly below 1, because the denominator is sqrt(variance + 1e-5)
+        check_near(square / C, 1, 1e-4, "layernorm variance 1");
     }
     double* out2[8] = { loss, lse };
     const double* in2[2] = { x, ids };
@@ -341,8 +345,8 @@ static void test_row_oracles(void) {
         if (ids[r] >= 0 && ids[r] < C)
             check_near(loss[r], (double)(logl(sum) - (long double)x[r * C + (int)ids[r]]), 1e-14, "cross entropy");
     }
-    check(loss[2] == 0, "ignored target");
-    check(kbk_is_nan(loss[3]), "target out of range");
+    check(loss[2] == 0, "an ignored target has loss 0");
+    check(kbk_is_nan(loss[3]), "a target out of range has loss NaN");
     for (int c = 0; c < C; c++) x[c] = -HUGE_VAL;
     run_ref("softmax", &s, in, out);
     run_ref("cross_entropy", &s, in2, out2);
@@ -351,10 +355,10 @@ static void test_row_oracles(void) {
     free(x), free(y), free(w), free(b);
 }
 
-/* Fully masked rows: the outputs depend only on differences between the logits of a row, not on the finite mask
-   value. C equal logits of any value have probability 1/C, loss log C, and gradient 1/C - 1 for the target or 1/C
-   for other classes. Logits below the maximum of the row contribute nothing. A row of -inf gives NaN. The expected
-   values are from PyTorch 2.11. */
+/* Tests rows whose logits are all masked. The outputs must depend only on differences between the logits of a row,
+   not on the finite mask value. If C logits are equal, each has probability 1/C; the loss is log C, and the
+   gradient is 1/C - 1 for the target and 1/C for the other classes. Logits far below the maximum of the row
+   contribute nothing. A row of -inf gives NaN. The expected values are from PyTorch 2.11. */
 static void test_masked_rows(void) {
     enum { R = 7, C = 11 };
     static const double left[R] = { -1e30, -3.4028234663852886e38, 3e38, -HUGE_VAL, -3.4028234663852886e38, -1e30,
@@ -370,7 +374,8 @@ static void test_masked_rows(void) {
     run_ref("cross_entropy", &s, in, out_fwd);
     both->ref(&s, 4, in, out_both, 0, R);
     for (int r = 0; r < R; r++) {
-        int equal = left[r] == right[r] ? C : C - 4; // number of maximal logits
+        // number of logits that equal the maximum of the row
+        int equal = left[r] == right[r] ? C : C - 4;
         for (int c = 0; c < C; c++) {
             double p = c < 4 && equal < C ? 0 : 1.0 / equal;
             check_near(y[r * C + c], p, 1e-15, "softmax of a masked row");
@@ -385,8 +390,8 @@ static void test_masked_rows(void) {
     check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
 }
 
-// If all scores are -1e30, the output is the mean of v. If all scores are -inf, the output is 0, as the card of
-// the operation states, and lse = -inf.
+// If all scores are -1e30, the output of attention is the mean of v. If all scores are -inf, the output is 0 and
+// lse is -inf, as the description of the operation in kbench_kernels.cuh states.
 static void test_masked_attention(void) {
     enum { S = 5, D = 4 };
     kbk_shape s = shape(S, D, 0);
@@ -398,13 +403,14 @@ static void test_masked_attention(void) {
     check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores"); // 4 * -1e30 / sqrt(4)
     for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;   // one key is visible
     run_ref("attention", &s, in, out);
-    for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the only visible key");
+    for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the output is the value of the only key");
     for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
     run_ref("attention", &s, in, out);
-    check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "no key is visible");
+    check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "if no key is visible, the output is 0");
 }
 
-// With small integers every product and sum is exact, so all three layouts must equal integer arithmetic exactly.
+// Products and sums of small integers are exact in floating point. Therefore the matmul oracle must equal integer
+// arithmetic for all three layouts (NN, NT, TN).
 static void test_matmul(void) {
     enum { M = 5, N = 4, K = 6 };
     double a[M * K], b[K * N], c[M * N], *out[8] = { c };
@@ -509,24 +515,26 @@ static void test_verifier(void) {
         run_ref("softmax", &s, in, out);
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
-        check(r.norm > 0 || d == KBK_F32, "the norm equals the rounding error");
+        check(r.norm > 0 || d == KBK_F32, "the relative norm of the error is the rounding error");
         // the check finds an element that was never written (all bytes 0xFF)
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
-        check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains both values");
+        check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains the result and the expected value");
         // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
         double nan = kbki_from_bits(0x7FF8ull << 48);
         kbk_narrow(KBK_T, d, &nan, got + 77 * size, 1);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 77, "a NaN");
-        // one element is replaced by its neighbour: an error that is too small for the norm-wise check
+        // the value of element 5 is replaced by the value of element 6, an error that is too small for the
+        // norm-wise check
         kbk_narrow(KBK_T, d, y, got, R * C);
         memcpy(got + 5 * size, got + 6 * size, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 5 && r.bad == 1, "one wrong element");
         kbk_narrow(KBK_T, d, y, got, R * C);
         memset(got + (R * C - 1) * size, 0, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero as the last element is found");
-        // with a common factor, each element is within its bound, but the norm is not
+        // all elements are multiplied by one factor: the error of each element is within its bound, but the norm
+        // of all errors exceeds the bound
         for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
         kbk_narrow(KBK_T, d, x, got, R * C);
         if (d != KBK_F32) check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a bias");
@@ -555,7 +563,8 @@ static void test_dominated(void) {
     kbk_report r;
     for (int i = 0; i < 2 * C; i++) y[i] = i % C ? 1e-9 : 0.5 * (1 + 0.49 * 0x1p-7);
     kbk_narrow(KBK_T, KBK_BF16, y, got, 2 * C);
-    check(kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "a row dominated by one element, rounded once");
+    check(kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r),
+          "a correctly rounded row with one dominant element passes");
     check(r.norm > op->check[KBK_BF16].norm, "the norm exceeds the bound for rows of many elements");
     for (int i = 0; i < 2 * C; i++) y[i] = i % C ? 1e-9 : 0.5;
     double off = 0.5 * (1 + 0x1p-7);
@@ -571,10 +580,10 @@ static void test_exact(void) {
     double y[4] = { 1, 1 + 0x1p-30, HUGE_VAL, -3 }, *out[8] = { y };
     float got[4] = { 1, 1, HUGE_VALF, -3 };
     kbk_report r;
-    check(kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r), "exact: equal to the oracle rounded once");
+    check(kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r), "exact check: the rounded oracle passes");
     got[3] = nextafterf(-3, 0);
     check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 3,
-          "exact: an error of one ulp is rejected");
+          "exact check: an error of one ulp fails");
     got[3] = -3, got[2] = 3e38f;
     check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 2, "a missing infinity");
 }
@@ -630,21 +639,23 @@ static void test_choices(void) {
                     const int64_t units = kbki_wg_units(&s, w, batch), slots = sms / w.pair;
                     // number of clock cycles if every SM works at peak
                     double work = kbk_matmul_fwd_flops(&s) * (double)batch / (4096.0 * sms) * (elem == 1 ? 0.5 : elem / 2);
-                    check(by[0].clocks > work, "not faster than the device's peak");
-                    check(!by[0].split || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1, "split-K only if SMs would be idle");
-                    check(work < 20000 || by[0].split || units * 10 > 8 * slots || elem == 1, "most SMs have work");
+                    check(by[0].clocks > work, "the estimated time is not below the time at peak rate");
+                    check(!by[0].split || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1,
+                          "split-K is used only if SMs would be idle");
+                    check(work < 20000 || by[0].split || units * 10 > 8 * slots || elem == 1,
+                          "most SMs have work, or the product is small");
                     for (int k = 0; k < n; k++) {
                         const kbki_wg_way each = kbki_wg_way_of(by[k].way);
                         size_t room = kbki_wg_room_bytes(kbki_wg_units(&s, each, batch), kbki_wg_stages(&s, elem),
                                                          each.pair, each.tile_m * each.tile_n);
                         check(each.elem == elem && (!k || by[k].clocks >= by[k - 1].clocks), "best first");
                         check(!by[k].split || room <= kbki_select_pieces(&s, elem, batch),
-                              "workspace for split-K in every configuration that can be tuned");
+                              "split-K has workspace in every tunable configuration");
                     }
                     check(choose(&s, elem, batch, sms).clocks == by[0].clocks, "chooses the fastest");
                 }
     kbk_shape s = shape(256, 256, 131072), few = s;
-    check(choose(&s, 2, 1, KBKI_WG_SMS).split, "split-K for few tiles with large K");
+    check(choose(&s, 2, 1, KBKI_WG_SMS).split, "few tiles with large K use split-K");
     check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == KBK_TICKETS + kbki_select_pieces(&s, 2, 1) &&
               kbki_select_pieces(&s, 2, 1) <= KBKI_WG_SMS * 192 * 192 * 4,
           "the workspace holds one tile per SM");
@@ -654,7 +665,8 @@ static void test_choices(void) {
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one matrix needs the same workspace as matmul");
     check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
-    few.k = 131071; // these rows also need aligned copies
+    // with an odd K, the workspace also holds aligned copies of A and B
+    few.k = 131071;
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
@@ -667,8 +679,9 @@ static void test_choices_off_sectors(void) {
         off.layout = on.layout = layout;
         check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) &&
                   !kbki_wg_off(&on, 2, 1),
-              "bits: which rows are not 32-byte aligned");
-        check(choose(&off, 2, 1, KBKI_WG_SMS).clocks >= choose(&on, 2, 1, KBKI_WG_SMS).clocks, "not faster");
+              "kbki_wg_off finds unaligned rows of A and of B");
+        check(choose(&off, 2, 1, KBKI_WG_SMS).clocks >= choose(&on, 2, 1, KBKI_WG_SMS).clocks,
+              "unaligned rows are not estimated as faster");
     }
     kbk_shape half = shape(5000, 3000, 4000); // only the rows of B, or only the rows of A, are not 32-byte aligned
     check(!kbki_wg_off(&half, 2, 0) && kbki_wg_off(&half, 2, 1), "B of NN");
@@ -694,7 +707,7 @@ static void test_tf32(void) {
     check(kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may truncate 13 bits of both inputs");
     check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "no other variant may truncate 13 bits");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
-    check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may not have a larger error");
+    check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32: an error of 2^-9 fails");
     // A is copied if it is not contiguous along K; B is copied if, in addition, TMA cannot load it
     for (int i = 0; i < 6; i++) {
         s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3; // too small for split-K
@@ -706,7 +719,7 @@ static void test_tf32(void) {
 // --- kbk_launch validates its arguments first, so invalid arguments are reported with and without CUDA
 static int says(const char* why, const char* words) { return why && strstr(why, words); }
 static void test_launch_arguments(void) {
-    static double room[8]; // never read or written
+    static double room[8]; // this memory is never read or written
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
         const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;
@@ -740,10 +753,10 @@ static void test_launch_arguments(void) {
         KBK_SIZES(NEGATIVE)
         a = good;
         a.s.rows = a.s.cols = (int64_t)1 << 32;
-        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose product is 0 in 64 bits");
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose 64-bit product is 0 are rejected");
         check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for an invalid shape");
         a = good, a.s.rows = INT64_MAX;
-        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "the largest int64");
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "the largest int64 as a size is rejected");
         if (v->op->family != KBK_GEMM) continue;
         a = good, a.s.layout = KBK_TN + 1;
         check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "an unknown layout");
