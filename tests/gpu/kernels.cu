@@ -433,17 +433,23 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
+// Places the workspace of a variant behind the tensors of the job. The next variant gets the same memory. Returns
+// false if the arena has too little room.
+static bool take_workspace(job* j, const kbk_variant* v) {
+    char* mark = arena_at;
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
+    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
+    arena_at = mark;
+    return !j->work_bytes || j->work;
+}
+
 // Tests one variant on one prepared job at one set of offsets: launches it directly, then launches it again and
 // compares the bits of the outputs.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
     int which = 0;
-    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
-    char* mark = arena_at;
-    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
-    arena_at = mark;
-    if (j->work_bytes && !j->work) {
+    if (!take_workspace(j, v)) {
         skipped++;
         return;
     }
@@ -492,11 +498,7 @@ static void try_graph(job* j, const kbk_variant* v) {
     int which = 0;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
-    char* mark = arena_at;
-    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
-    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
-    arena_at = mark;
-    if (j->work_bytes && !j->work) return; // try_variant counts it
+    if (!take_workspace(j, v)) return; // try_variant counts it
     place(j, v, 0, &a);
     if (refuses(v, &a)) return; // try_variant looked
     CUDA(cudaStreamSynchronize(stream));
@@ -527,11 +529,8 @@ static void try_without_optional(job* j, const kbk_variant* v, int shift) {
     if (!optional || v->origin & (KBK_ALLOCATES | KBK_UNORDERED) || sanitize || counting) return;
     kbk_args a;
     const char* why = NULL;
-    char *mark = arena_at, *first[KBK_MAX_TENSORS];
-    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
-    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
-    arena_at = mark;
-    if (j->work_bytes && !j->work) return; // try_variant counts it
+    char* first[KBK_MAX_TENSORS];
+    if (!take_workspace(j, v)) return; // try_variant counts it
     for (int turn = 0; turn < 2 && !why; turn++) {
         place(j, v, shift, &a);
         for (int k = 0; turn && k < j->n; k++)
@@ -561,11 +560,8 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
     if (!is(v->op, "cross_entropy") || strcmp(dx->t.name, "dx") || sanitize || counting) return;
     kbk_args a;
     const char* why = NULL;
-    char *mark = arena_at, *to[2] = { dx->got, x->got };
-    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
-    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
-    arena_at = mark;
-    if (j->work_bytes && !j->work) return; // try_variant counts it
+    char* to[2] = { dx->got, x->got };
+    if (!take_workspace(j, v)) return; // try_variant counts it
     for (int turn = 0; turn < 2 && !why; turn++) {
         place(j, v, shift, &a);
         const void* from = turn ? a.in[0] : a.out[dx->slot];
