@@ -236,7 +236,8 @@ _SIGNATURES = {
     "kb_dtype_of": (C.c_int, [C.c_char_p]),
     "kb_dtype_size": (C.c_size_t, [C.c_int]),
     "kb_dtype_name": (C.c_char_p, [C.c_int]),
-    # variadic functions: each call passes "%s" and one text after these arguments
+    # kb_check_that, kb_fail, kb_skip and kb_note are variadic: each call appends "%s" and one text to these
+    # arguments
     "kb_check_that": (C.c_bool, [C.c_void_p, C.c_bool, C.c_double, C.c_double, C.c_char_p]),
     "kb_fail": (None, [C.c_void_p, C.c_char_p]),
     "kb_skip": (None, [C.c_void_p, C.c_char_p]),
@@ -365,8 +366,8 @@ def _cache() -> str:
 
 def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
     """Returns the path of the library that command_to(header, output) builds. A library that the same command built
-    from the same headers is reused. what: describes the library in the message on stderr. Raises Error if the folder
-    cannot be written or the build fails."""
+    from the same headers is reused. what: the library's name in the message that is printed to stderr before the
+    build. Raises Error if the folder cannot be written or the build fails."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
     for source in [header, *_find_addons(header)]:
         with open(source, "rb") as f:
@@ -410,7 +411,7 @@ def _find_library() -> str:
     """Returns the path of libkbench.so: KBENCH_LIB, otherwise the library built from this kbench.h."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
-    return _build_cached("libkbench.so", _find_header(), _build_command, "the library from kbench.h (once)")
+    return _build_cached("libkbench.so", _find_header(), _build_command, "libkbench.so from kbench.h (only once)")
 
 
 class _Library:
@@ -466,9 +467,9 @@ class _Library:
 
 
     def calibrate(self, device: int) -> None:
-        """Calibrates the event timer with the durations that CUPTI reports for empty kernels. It is called before the
-        first measurement on a GPU. Without CUPTI, or when an external profiler is attached, the calibration is
-        skipped. The confidence intervals of short kernels are then wider."""
+        """Calibrates the event timer with the durations that CUPTI reports for empty kernels. Only the first call
+        has an effect. Without CUPTI, or when an external profiler is attached, the event timer is not calibrated,
+        and the confidence intervals of short kernels are wider."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
             durations = _cupti_durations(self.handle._name, device)
             self.kbi_calibrate_from(durations, len(durations))
@@ -584,9 +585,9 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """Returns the element type that decides the default tolerance. An array has the type of its elements, a Python
-    float has f64, and a container has the least precise type in it. Every other value has the type "int" and is
-    compared exactly."""
+    """Returns the element type that decides the default tolerance. The element type of an array is that of its
+    elements, of a Python float f64, and of a container the least precise element type in the container. A value
+    without floating-point numbers has the element type "int" and is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -620,7 +621,7 @@ def _copy(value: Any) -> Any:
         other = sys.modules["numba"].cuda.device_array_like(value)
         other.copy_to_device(value)
         return other
-    # without __deepcopy__, the copy would share the memory with the original
+    # copy.deepcopy of an array without __deepcopy__ would share the memory of the original array
     if _interface(value) is not None and not hasattr(value, "__deepcopy__"):
         raise Error(f"A {type(value).__name__} on a GPU cannot be copied, because it has no copy(). Use torch or cupy.")
     return copy.deepcopy(value)
@@ -786,7 +787,7 @@ class _Expected:
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
     """Runs a check on an output. The output passes if the check returns True or None; it fails if the check returns
-    False or raises AssertionError. Returns whether it passed, the error, the tolerance, and a message."""
+    False or raises AssertionError. Returns (whether the output passed, its error, the tolerance, a message)."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -801,10 +802,11 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 class _Streams:
     """Context managers that make kbench's stream current in torch and cupy. New context managers are created when
-    the stream changes or when the timed function has imported torch or cupy. Each comparison has one object."""
+    the stream changes or when the timed function has imported torch or cupy. All functions of a comparison share
+    one _Streams object."""
 
     def __init__(self) -> None:
-        self.of: Any = (0, None, None)  # (stream, torch, cupy) that self.managers belong to
+        self.of: Any = (0, None, None)  # (kbench's stream, module torch, module cupy) of self.managers
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
@@ -856,8 +858,9 @@ def _blocks() -> Optional[int]:
 
 class _Backwards:
     """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd runs
-    each node on the stream on which its forward pass ran. If the two streams differ, capturing the function into a
-    CUDA graph fails. The failure may end the process later, in another thread or when a gradient is freed."""
+    each node on the stream on which its forward pass ran. If the backward pass and the timed function use
+    different streams, capturing the function into a CUDA graph fails. The failed capture may end the process
+    later, in another thread or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -885,7 +888,8 @@ class _Backwards:
         while nodes:
             node = nodes.pop()
             if node is not None and node not in hooks:
-                # autograd.grad does not run the node of a leaf tensor: there the tensor itself gets the hook
+                # autograd.grad does not run the node of a leaf tensor, so the hook is registered on the leaf
+                # tensor itself
                 leaf = getattr(node, "variable", None)
                 register = node.register_prehook if leaf is None else leaf.register_hook
                 hooks[node] = register(self._note_stream)
@@ -898,8 +902,8 @@ class _Backwards:
 
 
 class _Interrupts:
-    """Handles Ctrl-C during a measurement. While Python code runs, it raises KeyboardInterrupt immediately; while C
-    code runs, it waits for the next callback into Python."""
+    """Handles Ctrl-C during a measurement. While Python code runs, Ctrl-C raises KeyboardInterrupt immediately.
+    While C code runs, KeyboardInterrupt is raised in the next callback into Python."""
 
     def __init__(self) -> None:
         self.pending, self.inside = False, False
@@ -920,8 +924,9 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# Messages of libraries that reject stream capture because of the library's own state. Such an error does not indicate
-# a synchronisation or a copy. The function is therefore timed, but no captured graph of it is inspected.
+# Texts of the exceptions that libraries raise because their own state does not permit stream capture. A function
+# that raises such an exception need not synchronise or copy. kbench therefore times the function, but does not
+# inspect a CUDA graph captured from the function.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -938,13 +943,14 @@ class _Job:
         call: Callable[[int], Any],
         before: Optional[Callable[[int], Any]],
         checks: Sequence[Callable[[Any], Any]],
-        # report allocations by torch's caching allocator; a captured graph does not show them
+        # tells_blocks: report the allocations by torch's caching allocator, which a captured CUDA graph does not
+        # show
         tells_blocks: bool = False,
     ) -> None:
         self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
         self.ran, self.trusted = False, True
-        self.state: Optional[int] = None  # the kb_state that failures are reported to; None: kb_current()
+        self.state: Optional[int] = None  # failures are reported to this kb_state; None selects kb_current()
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
         self.before = _FUNCTION(self._guarded(before, False)) if before else _FUNCTION()
@@ -1033,8 +1039,8 @@ class Record:
     documents them. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. The value None
     means that the key does not apply.
 
-    A record of work on the host also has python_call_ms, the time of an empty Python function that is called in the
-    same way. Every host time includes this call overhead."""
+    A record of work on the host also has python_call_ms, the time that the engine takes to call an empty Python
+    function. time_ms of work on the host includes this overhead."""
 
     def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
         self._data = data
@@ -1126,7 +1132,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
     kind: a plot of kbench's option --plot: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples,
         ratios or changes.
     options: options of kbench's command line, for example "--where", "dtype=f32".
-    Raises Error if the records do not give such a figure."""
+    Raises Error if no figure of this kind can be drawn from the records."""
     with tempfile.TemporaryDirectory() as folder:
         path, drawn = (os.path.join(folder, name) for name in ("records.json", "figure.svg"))
         save(records, path)
@@ -1171,7 +1177,8 @@ def _as_list(records: Any) -> List[Record]:
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
     """Returns a context manager that gives a text file, which atomically replaces path once it is complete and on
-    disk. Symbolic links and the old permissions are kept. If path is a device or a pipe, it is written directly."""
+    disk. Symbolic links and the old permissions are kept. If path names a device file or a pipe, the text is
+    written to it directly."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(target):
         with open(path, "w") as f:
@@ -1197,12 +1204,13 @@ def _replacing(path: str) -> Iterator[Any]:
 
 
 def save(records: Any, path: str) -> None:
-    """Writes records to a file, which replaces an old file only when it is complete. kbench.load and the options
-    --load, --baseline and --compare of kbench programs read it.
+    """Writes records to a file. An existing file is replaced only when the new file is complete. kbench.load and
+    the options --load, --baseline and --compare of kbench programs read such a file.
 
     records: one record, or an iterable of records.
-    path: ends in .json (an array) or .jsonl (one record per line). For a device or a pipe, an array is written.
-    Raises Error for any other ending, OSError if the file cannot be written."""
+    path: a file name that ends in .json (one JSON array) or .jsonl (one JSON record per line). A device file or a
+        pipe may have any name and gets a JSON array.
+    Raises Error for another file name extension, and OSError if the file cannot be written."""
     ending = os.path.splitext(path)[1].lower()
     is_file = not os.path.exists(path) or os.path.isfile(path)
     if is_file and ending not in (".json", ".jsonl"):
@@ -1224,13 +1232,13 @@ _WRITERS = {
     ".csv": 'For CSV, call kbench.table(records, "--csv", path)',
     ".md": 'For Markdown, call kbench.table(records, "--md", path)',
     ".svg": "For a figure, call kbench.figure(records).save(path)",
-}  # file name extension: the function that writes this format
+}  # key: file name extension; value: advice on which function writes files with this extension
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
     """Returns a stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache
-    state and the timer, and the key shared_buffers was named stage_shared. --load of kbench programs converts old
-    records in the same way."""
+    state and the timer, and the key shared_buffers was named stage_shared. The option --load of kbench programs
+    converts old records to the same keys."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1318,7 +1326,8 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Runs kbench's command line and captures the file descriptors in handles. Returns the exit code and the text."""
+    """Runs kbench's command line and captures what it writes to the file descriptors in handles. Returns the exit
+    code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1432,8 +1441,8 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """Returns the time in ms that the engine takes to call an empty Python function. Every host time includes this
-    call overhead. It is measured once per process."""
+    """Returns the time in ms that the engine takes to call an empty Python function. Every measured time of work
+    on the host includes this call overhead. The call overhead is measured once per process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -1463,8 +1472,8 @@ def _checks_of(
     atol: Optional[float],
     streams: _Streams,
 ) -> List[Callable[[Any], Any]]:
-    """Returns the checks that the argument `check` of kbench.compare selects. If the reference returns None, it works
-    in place, and the inputs are compared instead of outputs."""
+    """Returns the checks that the argument `check` of kbench.compare selects. If the reference returns None, the
+    functions work in place, and the inputs after a call are compared instead of outputs."""
     if check is None:
         return []
     if callable(check):
@@ -1517,8 +1526,9 @@ def compare(
     name: the name of the comparison in the records.
     check: how outputs are checked, after the first and after the last run of each function. A function whose output
         is wrong gets no time. Possible values: the name of one of the functions, whose output is the reference; the
-        expected output itself; or a function that takes an output and returns True or raises AssertionError. If the
-        named function returns None, the contents of the inputs are compared instead.
+        expected output itself; or a function that takes an output and returns True or raises AssertionError. If
+        the named function returns None, the functions work in place: the contents of the inputs after a call are
+        compared instead of outputs.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
     bytes, flops, items: the work of one call, from which the rates in the record are computed.
@@ -1535,9 +1545,10 @@ def compare(
     samples: take exactly this many samples.
     seed: seed of the random numbers.
     expect: operations that belong to the measured work, and therefore get no flag: "transfer", "alloc", "sync".
-        "no_capture": the function cannot be captured into a CUDA graph, and is not inspected. kbench detects this by
-        itself for random numbers of PyTorch, for backward passes of an earlier forward pass, and for cuBLAS in CuPy.
-        Allocations by torch's caching allocator are always allowed; the message gives the number of blocks per run.
+        "no_capture": the function cannot be captured into a CUDA graph, and is not inspected. kbench sets
+        "no_capture" itself if a function uses random numbers of PyTorch, runs the backward pass of an earlier
+        forward pass, or calls cuBLAS through CuPy. Allocations by torch's caching allocator are always allowed;
+        the record's message gives the number of blocks that each run allocates.
 
     If a function raises an exception, its record holds the exception, and the other functions are still measured.
     Raises Error if the arguments are invalid or no GPU can be used, and KeyboardInterrupt on Ctrl-C.
@@ -1676,7 +1687,7 @@ _DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for
 _DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
 # names of DLPack capsules that no consumer has taken yet
 _DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}
-_exported: Dict[int, Any] = {}  # address of a DLManagedTensor: the object that keeps its memory alive
+_exported: Dict[int, Any] = {}  # key: address of a DLManagedTensor; value: the objects that keep its memory alive
 
 _capsule_new, _capsule_pointer, _capsule_is = (
     C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
@@ -1688,8 +1699,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module. Their default arguments
-# therefore hold everything that they use.
+# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals. The two
+# functions therefore take everything that they use from default arguments.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1712,8 +1723,9 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 
 class _DlpackExporter:
-    """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass has address and shape, and
-    returns element type (f32, ...) and GPU number (None: host memory) from _dlpack_type."""
+    """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
+    address and shape. Its method _dlpack_type returns the element type (such as f32) and the number of the GPU, or
+    None for host memory."""
 
     address: int
     shape: Tuple[int, ...]
@@ -1728,8 +1740,8 @@ class _DlpackExporter:
     def __dlpack__(
         self, *, stream: Optional[int] = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        """Returns a capsule with the array. For GPU memory, waits until the GPU is idle, unless stream is -1. Raises
-        BufferError for an element type without a DLPack code, and if a copy is asked for."""
+        """Returns a capsule with the array. For GPU memory, waits until the GPU is idle, unless stream is -1.
+        Raises BufferError if DLPack has no code for the element type, or if the caller asks for a copy."""
         dtype, where = self._dlpack_type()[0], self.__dlpack_device__()
         if dtype not in _DL_TYPES:
             raise BufferError(f"DLPack has no {dtype}")
@@ -1793,8 +1805,8 @@ class Buffer(_DlpackExporter):
         return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
-        """Returns a ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and for
-        types that ctypes lacks."""
+        """Returns a ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and
+        for element types that ctypes does not have."""
         kinds: Dict[str, Any] = {
             "f32": C.c_float,
             "f64": C.c_double,
@@ -1824,7 +1836,9 @@ class Case:
     def __init__(self, address: int, interrupts: _Interrupts) -> None:
         self._kb, self._lib, self._interrupts = address, _library(), interrupts
         self._checks: List[Callable[[Any], Any]] = []
-        self._timed: Any = None  # the timed function, the function before each sample, and whether it is host work
+        # (timed function, untimed function before each sample or None, whether the timed function works on the
+        # host)
+        self._timed: Any = None
         state = C.cast(address, C.POINTER(_State)).contents
         self.stream: int = state.stream or 0
         self.gpu: bool = state.gpu
@@ -1878,7 +1892,8 @@ class Case:
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
-        """Sets the number of queries that one run answers. The record then has queries_per_second."""
+        """Sets the number of queries (for example, lookups) that one run answers. The record then has
+        queries_per_second."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
@@ -1887,16 +1902,17 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """Skips the case, with this reason. The case gets the status "skipped", which does not count as a failure.
-        Call it before time()."""
+        """Skips the case. why: the reason that the record shows. The case gets the status "skipped", which does
+        not count as a failure. Call it before time()."""
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
-        """Fails the case with this reason: it gets the flag BAD_CASE and no time."""
+        """Marks the case as failed: it gets the flag BAD_CASE and no time. why: the reason that the record
+        shows."""
         self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
-        """Adds a note to the record's message; at most 400 bytes."""
+        """Adds a note to the record's message. A longer text is cut to 400 bytes."""
         self._lib.kb_note(self._kb, b"%s", _as_message(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
@@ -1989,8 +2005,8 @@ class _Registered:
         return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
 
     def body(self, kb: int) -> None:
-        """The engine calls this repeatedly until the case has ended. The Python function runs only in the first call
-        for a case."""
+        """The engine calls this method repeatedly until the case has ended. The benchmark function runs only in
+        the first of these calls."""
         if kb not in self.running:
             case = Case(kb, self.interrupts)
             try:
@@ -2026,7 +2042,7 @@ def bench(
     note: Optional[str] = None,
     **axes: Sequence[Any],
 ) -> Any:
-    """Registers a function as a benchmark that kbench.main() runs:
+    """Registers a function as a benchmark, which kbench.main() runs. For example:
 
         @kbench.bench(n=[1024, 4096], impl="sorted")
         def median(kb, n):
@@ -2054,15 +2070,15 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs kbench's command line on the registered benchmarks, and ends the process with its exit code. --help lists
     the options.
 
-    argv: the command line; by default that of the script.
+    argv: the command-line options; by default those of the script.
 
     Each case runs in a worker process, which is the same script with the same command line. A script from stdin
     cannot be started again, so its cases run in its own process, as with --no-isolate.
 
-    In a notebook or at a prompt, the command line is argv alone, cases run in the same process, the output goes to
-    sys.stdout, and main returns the exit code."""
+    In a notebook or at a Python prompt, main takes options only from argv, runs all cases in the current process,
+    prints to sys.stdout, and returns the exit code."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not script and sys.argv[0] not in ("-c", "-"):  # sys.argv belongs to the notebook's kernel
+    if not script and sys.argv[0] not in ("-c", "-"):  # a notebook's sys.argv holds options of Jupyter
         return _shown(["kbench", *(argv or ()), *(() if "--no-isolate" in (argv or ()) else ("--no-isolate",))])
     words = list(sys.argv if argv is None else [sys.argv[0], *argv])
     again = script or sys.argv[0] == "-c"
@@ -2085,8 +2101,9 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-# Not empty while Triton's do_bench runs. The last element becomes True if triton.testing.do_bench calls
-# kbench.do_bench, which means that a user has replaced triton.testing.do_bench by kbench.do_bench.
+# _in_triton holds one element while triton.testing.do_bench runs, and is empty otherwise. The element becomes True
+# if triton.testing.do_bench calls kbench.do_bench: a user has then replaced triton.testing.do_bench by
+# kbench.do_bench.
 _in_triton: List[bool] = []
 _pairs: List[Tuple[float, float]] = []  # (ms by kbench, ms by Triton) of each do_bench call of the current point
 
@@ -2123,15 +2140,16 @@ def do_bench(
     subtracted.
 
     warmup: ignored; kbench warms up until the times reach a steady state.
-    rep: milliseconds of sampling; 0 takes the smallest number of samples.
+    rep: milliseconds of sampling; with 0, kbench takes as few samples as possible.
     grad_to_none: tensors whose .grad is set to None before each sample.
     quantiles: return these quantiles of the samples instead; one quantile gives a number, several give a list.
     return_mode: "min", "max", "mean", "median" or "all" (the list of samples).
     host: True for work on the host.
     Raises Error if there is no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become warnings.
 
-    For GPU work, Triton's own do_bench runs afterwards with the same arguments, if it is installed. do_bench.last is
-    then (ms of kbench, ms of Triton): the first quantile, or the median of all samples. Otherwise it is None."""
+    If Triton is installed, its own do_bench then times GPU work with the same arguments. do_bench.last becomes the
+    pair (ms measured by kbench, ms measured by Triton): of several quantiles only the first, and of a list of
+    samples the median. Without Triton, and for work on the host, do_bench.last is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
@@ -2141,7 +2159,7 @@ def do_bench(
         for t in tensors:
             t.grad = None
 
-    # not 0: max_time=0 selects the default of one second
+    # rep=0 becomes a tiny max_time, because max_time=0 would select the default of one second
     record = time(fn, before=clear_gradients if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
     if record.time_ms is None:
         raise Error(repr(record))
@@ -2175,8 +2193,8 @@ do_bench.last = None  # type: ignore[attr-defined]
 
 
 class Benchmark:
-    """A sweep with the arguments of triton.testing.Benchmark: the parameters x_names take the values x_vals, and each
-    of line_vals is a line of the plot."""
+    """A sweep with the arguments of triton.testing.Benchmark: the parameters x_names take the values x_vals, and
+    each of line_vals gives one curve of the plot."""
 
     def __init__(
         self,
@@ -2220,8 +2238,8 @@ class Mark:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
-        """Returns one dict per point, with four keys per line: NAME, NAME-min, NAME-max, and NAME-pair, the two times
-        of do_bench.last, if the function called do_bench once."""
+        """Returns one dict per point, with four keys per curve: NAME, NAME-min, NAME-max and NAME-pair. NAME-pair
+        holds the two times of do_bench.last if the function called do_bench once, otherwise None."""
         rows = []
         for point in b.points():
             row = dict(point)
@@ -2235,7 +2253,7 @@ class Mark:
         return rows
 
     def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
-        """Draws the lines. Returns True if a file was written."""
+        """Draws the curves. Returns True if a file was written."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
@@ -2263,8 +2281,8 @@ class Mark:
         return bool(path)
 
     def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
-        """Prints the table. If the function called do_bench, two columns follow: the time that Triton's do_bench
-        measured, and its difference from kbench's time in percent."""
+        """Prints the table. If the function called do_bench, two columns follow kbench's time: the time that
+        Triton's do_bench measured, and by how many percent Triton's time differs from kbench's time."""
         head, columns = [], []
         for key in keys:
             head.append(key)
@@ -2290,7 +2308,8 @@ class Mark:
         save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """Measures every point of every line. The other keyword arguments are passed to the function.
+        """Measures every point of every curve of the plot. Keyword arguments that are not listed here are passed
+        to the measured function.
 
         show_plots: show each figure; needs matplotlib.
         print_data: print a table of each Benchmark. If the function calls do_bench once per point and Triton is
@@ -2298,10 +2317,10 @@ class Mark:
             time (diff %).
         save_path: a folder, which gets PLOT_NAME.csv (numbers with save_precision decimal places), PLOT_NAME.png if
             matplotlib is installed, and results.html, a page with both.
-        return_df: return the values of x_names and line_names: a pandas DataFrame if pandas is installed, otherwise a
-            list of dicts. A list of Benchmarks gives a list of these.
-        diff_col: if there are two lines, add a column Diff: the value of the second line minus that of the first
-        line."""
+        return_df: return a table with the columns x_names and line_names. The table is a pandas DataFrame if
+            pandas is installed, otherwise a list of dicts. For a list of Benchmarks, run returns a list of tables.
+        diff_col: if the plot has two curves, add a column Diff: the value of the second curve minus that of the
+            first."""
         several = isinstance(self.benchmarks, (list, tuple))
         found, page = [], []
         try:
@@ -2372,7 +2391,7 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 # other times: that of the clock in the judge's process, and the reference's time in a process that never ran a
 # candidate.
 
-# name of a flag: the verdict that it leads to, and its meaning
+# key: name of a flag; value: the verdict that the flag causes, and the meaning of the flag
 _FLAGS = {
     "NO_WORK": ("REJECTED", "the function returned nothing"),
     "PARTIAL_WRITE": ("WRONG", "only part of the output was computed"),
@@ -2403,7 +2422,7 @@ _FLAGS = {
     "CLOCK_MISMATCH": ("REJECTED", "the judge's clock shows a longer time than the candidate's process"),
     "BASELINE_SLOWED": ("REJECTED", "the reference is slower in the candidate's process than in a fresh process"),
     "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
-    "WORK_CHANGED": ("REJECTED", "the function submitted different work while it was timed"),
+    "WORK_CHANGED": ("REJECTED", "the function changed the work that it submits while it was timed"),
     "OVERRUN": ("REJECTED", "the function wrote outside a buffer"),
     "STALE": ("REJECTED", "the output of the last launch differs from that of the first"),
     "VERIFY_FAIL": ("WRONG", "the output is wrong"),
@@ -2464,7 +2483,8 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
-_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # in order of priority: the first one found is the verdict
+# highest priority first: of the levels of all flags, the first in this order becomes the verdict
+_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")
 # flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
@@ -2477,15 +2497,15 @@ _COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
-    """Replaces a value of a type that _encode does not support; name: the name of that type."""
+    """Stands for a value whose type _encode does not support. name: the name of the type."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
-    """Returns the elements of a tensor as bytes. It calls the methods of the class torch.Tensor, because the object
-    may override them."""
+    """Returns the elements of a tensor as bytes. Calls the methods of the class torch.Tensor, because the tensor
+    object may override its methods."""
     kind = torch.Tensor
     flat = kind.reshape(kind.contiguous(kind.cpu(kind.detach(v))), (-1,)).view(torch.uint8)
     return flat.numpy().tobytes() if numpy is not None else bytes(flat.tolist())
@@ -2493,7 +2513,8 @@ def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
 
 def _encode(value: Any, layout: bool = False) -> bytes:
     """Serialises plain values, arrays and tensors exactly, in a format that is safe to read from an untrusted process.
-    Any other value becomes the name of its type. layout: includes the strides of tensors that are not contiguous."""
+    A value of any other type is replaced by the name of its type. layout: includes the strides of tensors that are
+    not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -2510,7 +2531,7 @@ def _encode(value: Any, layout: bool = False) -> bytes:
             return ["c", v.real.hex(), v.imag.hex()]
         if kind is list or isinstance(v, tuple):
             tag = "l" if kind is list else "t"
-            # calls the method of the base class, because a subclass may override it
+            # calls tuple.__iter__ of the base class, because a subclass of tuple may override it
             v = v if kind is list else tuple(tuple.__iter__(v))
             if v and all(type(e) is float for e in v):
                 blobs.append(array.array("d", v).tobytes())
@@ -2607,8 +2628,8 @@ def _code_of(value: Any) -> Tuple[Any, ...]:
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Returns a dict from the names of functions that a candidate must not replace to their code. It includes the
-    methods of the classes in this file."""
+    """Returns a dict from the name of each function that a candidate must not replace to the function and its
+    code. The dict includes the methods of the classes in this file."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2680,8 +2701,8 @@ def _import_function(spec: Dict[str, str], name: str = "candidate") -> Any:
 
 
 def _lay_out(value: Any, layout: str) -> Any:
-    """Copies arrays into another memory layout. "strided": a gap after each element; otherwise misaligned: by one byte
-    in numpy, by one element in torch."""
+    """Copies arrays into another memory layout. The layout "strided" leaves a gap after each element. Any other
+    layout misaligns numpy arrays by one byte and torch tensors by one element."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if isinstance(value, tuple):
         return tuple(_lay_out(v, layout) for v in value)
@@ -2734,7 +2755,7 @@ def _overwrite(into: Any, value: Any) -> Any:
         return into
     if _is_array(into) and into.shape and into.shape == value.shape:
         if _module_of(into) == "torch":
-            into.data.copy_(value)  # through .data, which does not increase the tensor's version counter
+            into.data.copy_(value)  # writing to .data does not increase the tensor's version counter
         else:
             into[...] = value
         return into
@@ -2742,8 +2763,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 
 def _poison(sizes: Sequence[int], value: float) -> None:
-    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. If a function does
-    not write all of its output, the output then contains this wrong value."""
+    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators
+    reuse freed memory, so output elements that the candidate does not write have this wrong value."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2882,8 +2903,8 @@ class _Server:
         self.fn: Any = None
         self.args: Any = ()
         self.held: List[Any] = []  # the outputs of the last three calls
-        self.batch: List[Any] = []  # the inputs of the next calls
-        self.kept: Dict[int, List[Any]] = {}  # inputs that are used again
+        self.batch: List[Any] = []  # inputs of the calls that the next request "go" makes
+        self.kept: Dict[int, List[Any]] = {}  # inputs that "keep" has stored; key: `which` of that request
         self.outputs: List[Any] = []
         self.baselines: Dict[str, Callable[..., Any]] = {}
         self.pool: Any = None
@@ -2969,8 +2990,8 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Sets the inputs of the next calls: those in the message, or new copies of kept inputs. n: the number of
-        calls; they use these inputs in rotation."""
+        """Sets the inputs for the next request "go": the inputs in the message, or new copies of inputs that
+        "keep" has stored. n: the number of calls, which use the sets of inputs in rotation."""
         self.outputs = []
         some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
@@ -2978,8 +2999,8 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Keeps inputs for n calls. If the message holds fewer than n sets of inputs, each set is copied as often as
-        needed."""
+        """Keeps inputs for n calls. If the request holds fewer than n sets of inputs, each set is copied several
+        times."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3037,7 +3058,8 @@ class _Server:
             self.baselines["compiled"] = compiled
         except Exception as error:
             return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
-        self.note_state()  # torch.compile replaces some functions; the candidate must not be blamed for them
+        # torch.compile replaces some functions, which must not count as replaced by the candidate
+        self.note_state()
         return {"changed": changed, "said": ""}
 
     def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -3081,7 +3103,8 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Returns whether torch.compile made the change: it wraps some functions when it is loaded, but no clocks."""
+        """Returns whether torch.compile has replaced the function. Loading torch.compile wraps some functions of
+        torch, but no clocks."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
@@ -3140,8 +3163,8 @@ class _TimedFunction:
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """Returns the inputs after `count` changes. Each change replaces all contents, so only the last change is
-        computed."""
+        """Returns the function's inputs after `count` changes of their contents. Each change replaces the whole
+        contents, so only the last change is applied."""
         args = _copy(m["args"])
         if m["draws"] and count:
             _fill(args, m["pool"], m["draws"][(count - 1) % len(m["draws"])])
@@ -3177,8 +3200,8 @@ def _read_exactly(handle: int, n: int) -> bytes:
 
 
 def _pickled(message: Dict[str, Any]) -> bytes:
-    """Pickles a message. Tensors of 8-bit floats are sent as uint8, because PyTorch 2.11 cannot unpickle the form in
-    which it pickles them."""
+    """Pickles a message. Tensors of 8-bit floats are sent as uint8, because PyTorch 2.11 can pickle such tensors
+    but not unpickle them."""
     import io
     import pickle
 
@@ -3210,7 +3233,7 @@ def _serve(reader: int, writer: int) -> None:
 
     sys.dont_write_bytecode = True  # no .pyc files of the candidate are written
     server = _Server()
-    # bound before the candidate is imported: if it replaces these functions later, the names here keep the originals
+    # these names keep the original functions, even if the candidate later replaces pickle.loads or json.dumps
     loads, dumps, pack = pickle.loads, json.dumps, struct.pack
     answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
@@ -3441,8 +3464,8 @@ class _Remote:
         return bool(select.select([self.come], [], [], seconds)[0])
 
     def _size(self, end: float) -> int:
-        """Reads the size of the reply. A candidate that takes longer than a second compiles or hangs; meanwhile the
-        GPU lock is released for other judges."""
+        """Reads the size of the reply. A candidate that takes longer than one second probably compiles or hangs.
+        This judge then waits without the GPU lock, so that other judges can use the GPU."""
         import time as clock
 
         if self.gpu_lock and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
@@ -3593,7 +3616,7 @@ def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
 
 class _Inputs:
     """Makes random inputs like the examples. Sizes that are equal in the examples stay equal when sizes change.
-    given: a tuple of examples, or a function of a random.Random that returns one."""
+    given: a tuple of examples, or a function that takes a random.Random and returns such a tuple."""
 
     def __init__(self, given: Any, seed: int) -> None:
         import random
@@ -3604,8 +3627,8 @@ class _Inputs:
             self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
         except Exception as error:
             raise Error(
-                "judge: inputs are a tuple of examples, or a function of a random.Random that returns one. This one "
-                f"raised {type(error).__name__}: {error}"
+                "judge: inputs must be a tuple of examples, or a function of a random.Random that returns a tuple. "
+                f"Making the inputs raised {type(error).__name__}: {error}"
             ) from error
         self.places = self.places_of(self.examples)
         self.scalars = not self.places
@@ -3625,8 +3648,8 @@ class _Inputs:
 
     @property
     def points(self) -> bool:
-        """Returns whether integer inputs may be indices into other inputs. In that case, the sizes of inputs must not
-        shrink."""
+        """Returns whether integer inputs may be indices into other inputs. If they may be indices, the judge must
+        not shrink the inputs."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
@@ -3719,7 +3742,7 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """Returns many floats with the distribution of _flat; it uses numpy if numpy is loaded."""
+        """Returns n floats with the same distribution as _flat. If numpy is loaded, numpy generates the floats."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3770,10 +3793,11 @@ class _Inputs:
 
     @property
     def pool(self) -> Dict[str, Any]:
-        """Returns random numbers from which the judge and the candidate's process make the same new contents. "flat"
-        has, for each argument, more numbers than the argument holds; a draw mixes two sections of them at random
-        positions with random weights. For a GPU task that makes its own inputs, "sets" replaces "flat": it holds a few
-        sets of the task's inputs, used in rotation."""
+        """Returns random numbers from which the judge and the candidate's process make the same new contents of
+        the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. Each draw
+        adds two sections of these numbers, at random positions and with random weights. For a GPU task that makes
+        its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each draw picks one set
+        at random."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3805,8 +3829,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Returns n draws, one per call; each draw replaces all contents of the inputs. The list is empty if contents
-        cannot be drawn."""
+        """Returns n draws, one per call; each draw replaces all contents of the inputs. The list is empty if the
+        inputs hold no arrays, or if a task on the host makes its own inputs."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -3816,9 +3840,10 @@ class _Inputs:
         return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
 
     def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
-        """Returns a draw for one argument: the argument's index, the starts of the two sections, and their weights.
-        The squares of the weights add up to 1, so that the mix of two normal variables is normal. Integers are not
-        mixed."""
+        """Returns a draw for one argument: the argument's index, the start positions of two sections of random
+        numbers, and the weights of the two sections. The squares of the weights add up to 1, so that the weighted
+        sum of two standard normal numbers is standard normal. Integer arguments are copied from the first section;
+        both weights are then None."""
         spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
         at = int(self.edits.random() * spare), int(self.edits.random() * spare)
         if not wide:
@@ -3909,23 +3934,25 @@ def _largest(value: Any) -> float:
 
 
 class _Reference:
-    """The expected values of one tensor: the reference in double precision, with the error of the reference in its own
-    precision. rtol, atol: the task's tolerances. By default, rtol follows the element type, and the tolerance near
-    zero follows from the magnitude of the values and the reference's own error."""
+    """The expected values of one tensor: the reference's output in double precision, and the error of the
+    reference's output in the tensor's own element type. rtol, atol: the task's tolerances. By default, rtol
+    follows the element type, and the tolerance near zero follows from the magnitude of the values and the
+    reference's own error."""
 
     def __init__(self, own: Any, value: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         import torch
 
         self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
-        self.overflows = False  # the inputs are huge: every value that is not finite is accepted
-        self.infinite = False  # the inputs hold NaN or infinity: both are accepted where the reference is not finite
+        self.overflows = False  # the inputs have huge values, so every infinity or NaN in the output is accepted
+        # the inputs hold NaN or infinity: the output may have either where the expected value is not finite
+        self.infinite = False
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
         self.most = torch.finfo(own.dtype).max
         both = torch.isfinite(double) & torch.isfinite(self.value)
-        # if only one of the two reference values is finite, the expected value is unknown
+        # if the reference's output is finite in only one of the two precisions, the expected value is unknown
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
-        self.rough = 0.0  # largest change of the values if the inputs change by part of the task's tolerance
+        self.rough = 0.0  # largest change of the output when the inputs change by a fraction of rtol
         kept = self.value[both].abs()
         self.scale = float(kept.square().mean().sqrt()) if kept.numel() else 0.0
         off = (double - self.value)[both].abs()
@@ -3933,9 +3960,9 @@ class _Reference:
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
     def shake(self, other: Any, rough: Any = None) -> None:
-        """Widens the tolerance by the sensitivity to the inputs. other: the values after a change of the inputs in
-        their last bit; no algorithm can be more accurate than this change. rough: the values after a change of the
-        inputs by part of the task's tolerance."""
+        """Widens the tolerance by the sensitivity of the output to the inputs. other: the output after a change of
+        the inputs in their last bit; no algorithm can be more accurate than the output's change. rough: the output
+        after a change of the inputs by a fraction of rtol."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -3987,8 +4014,9 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """Returns the reference's output. Each floating-point tensor in it gets a _Reference as its attribute _reference.
-    double: the output in double precision. Returns None if the two have different structures."""
+    """Returns own, the reference's output in its own precision. Each floating-point tensor in own gets an
+    attribute _reference of type _Reference. double: the reference's output in double precision. Returns None if
+    own and double differ in structure."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4005,13 +4033,14 @@ def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional
 
 
 def _as(kind: Any, values: Iterable[Any]) -> Any:
-    """Returns the values as a list if kind is a list, otherwise as a tuple."""
+    """Returns the values as a list if the object kind is a list, otherwise as a tuple."""
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """Converts floating-point tensors to double. shaken: if not None, each value is also changed by a random share of
-    itself, at most shaken / 2; 0: by about one unit in the last place."""
+    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. Otherwise each value
+    changes by a random fraction of at most shaken / 2, where shaken is at least the machine epsilon of the element
+    type."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -4085,8 +4114,9 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = None) -> float:
-    """Returns the seconds that the process takes for a batch of calls, measured with the judge's clock. The calls use
-    the inputs in `batch`, or the kept inputs with the number `which`."""
+    """Returns the seconds that the process takes for a batch of calls, measured with the judge's clock. The calls
+    use the inputs in `batch`, or, if `which` is given, the inputs that the request "keep" stored under that
+    number."""
     import time as clock
 
     remote.ask("prepare", batch=batch, which=which)
@@ -4096,8 +4126,8 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
 
 
 class _TimedSide:
-    """One of the two functions (candidate or reference) that are timed on the host. The inputs of its calls change
-    before each sample. After each sample of the candidate (suspect=True), one output is checked."""
+    """One of the two functions (candidate or reference) that are timed on the host. The inputs of the function's
+    calls change before each sample. After each sample of the candidate (suspect=True), one output is checked."""
 
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
@@ -4137,12 +4167,13 @@ class _TimedSide:
 
 class _GpuLock:
     """A lock between the judges of one machine that use the same GPU. A judge holds the lock exclusively while it
-    measures times. In other steps it holds the lock shared, and releases it between two calls. device: GPU number;
+    measures times. While a judge does not measure, it holds the lock shared, and releases the lock between two
+    calls of the candidate. device: GPU number;
     None: no lock."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
-        self.held: Any = None  # the two lock files, while the lock is held shared
+        self.held: Any = None  # the two open lock files while this judge holds the lock shared; otherwise None
         self.waited = 0.0  # seconds spent waiting for the lock
         if device is not None:
             name = f"kbench-judge-{os.getuid()}-gpu{device}"
@@ -4153,7 +4184,8 @@ class _GpuLock:
         import time as clock
 
         began, (door, room) = clock.perf_counter(), places
-        fcntl.flock(door, fcntl.LOCK_EX)  # queues all judges, so that shared holders cannot starve an exclusive one
+        # all judges wait in this queue, so that shared locks cannot starve an exclusive lock
+        fcntl.flock(door, fcntl.LOCK_EX)
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)
         self.waited += clock.perf_counter() - began
@@ -4206,7 +4238,8 @@ class Verdict(Dict[str, Any]):
 
     verdict: REJECTED, WRONG, INVALID_TASK or SUSPECT (correct, but the time is not credible); if nothing was found:
         FASTER, SLOWER, EQUIVALENT or UNRESOLVED.
-    flags: list of dicts with word (the flag's name), level and evidence. words: the names alone.
+    flags: list of dicts, one per flag, with the keys word (the flag's name), level and evidence. words: list of
+        the flags' names.
     Times are in ms per call."""
 
     def __getattr__(self, key: str) -> Any:
@@ -4241,7 +4274,8 @@ class Verdict(Dict[str, Any]):
         return f"<table><tbody>{body}</tbody></table>"
 
 
-_claimed: Dict[Any, Any] = {}  # cache: times of references, measured by do_bench and by the engine in this process
+# times of references that do_bench or the engine has measured in this process; key: reference and inputs
+_claimed: Dict[Any, Any] = {}
 
 
 class _Judge:
@@ -4282,11 +4316,12 @@ class _Judge:
         self.answers: List[bytes] = []  # digests of wrong outputs
         self.right: List[bytes] = []  # digests of correct outputs
         self.public = False  # whether the inputs are the public example
-        self.odd = False  # whether the inputs are of another kind than normal
-        self.seconds: Dict[str, float] = {}  # by step
+        self.odd = False  # whether the kind of the random inputs is not "normal"
+        self.seconds: Dict[str, float] = {}  # key: name of a step; value: seconds that the step took
         self.claimed: Dict[str, Any] = {}  # times of do_bench
-        self.request: Dict[str, Any] = {}  # the request for the comparison on the GPU
-        self.response: Dict[str, Any] = {}  # its reply
+        # arguments of the request "measure", which times the functions on the GPU
+        self.request: Dict[str, Any] = {}
+        self.response: Dict[str, Any] = {}  # reply to the request "measure"
 
     # --- flags ---
 
@@ -4338,8 +4373,8 @@ class _Judge:
         return _tensors_of(near if self.inplace else double)
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
-        """Returns the error divided by the tolerance, and a message if types or shapes differ. Near zero, the
-        tolerance grows with the magnitude of the inputs."""
+        """Returns the error divided by the tolerance, and a message if types or shapes differ. The absolute
+        tolerance grows with the magnitude of the inputs, except for tensors."""
         base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
         scale = 1.0 if self.inputs.tensors else max(1.0, _largest(args))
         try:
@@ -4424,12 +4459,12 @@ class _Judge:
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
             if self.device is None:
-                return "LATE_WRITE", "wrong when the function returned, correct a moment later"
-            return "SIDE_STREAM", "wrong on the caller's stream, correct after the whole GPU was idle"
+                return "LATE_WRITE", "the output was wrong when the function returned, but correct a moment later"
+            return "SIDE_STREAM", "the output was wrong on the caller's stream, correct once the GPU was idle"
         self.gpu_lock.yield_gpu(0.1)
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
-            return "LATE_WRITE", "wrong when the function returned, correct 0.1 s later"
+            return "LATE_WRITE", "the output was wrong when the function returned, but correct 0.1 s later"
         return "", ""
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
@@ -4557,7 +4592,7 @@ class _Judge:
         if name in (word, "CONSTANT_OUTPUT") and "overwrite" not in options:
             again = self.ask(args, want, **options)
             if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
-                name, evidence = "FLAKY", "wrong in one call, correct in the next call with the same inputs"
+                name, evidence = "FLAKY", "one call was wrong, but the next call with the same inputs was correct"
             elif (
                 word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND")
                 and not self._still_right()
@@ -4566,8 +4601,8 @@ class _Judge:
         self.flag(name, f"{what}: {evidence}")
 
     def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
-        """Returns SIDE_STREAM if the output is correct with a synchronisation before and after the call, but wrong if
-        the caller's stream writes the inputs after a delay."""
+        """Returns the flag SIDE_STREAM and its evidence if the output is correct when the GPU is synchronised
+        before and after the call, but wrong when the caller's stream writes the inputs after a delay."""
         if self.device is None or "overwrite" in options or not self.checks > 0:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}
@@ -4578,7 +4613,7 @@ class _Judge:
             again = self.ask(args, want, **{**others, **how})
             right.append("error" not in again and self.error(again["value"], want, args)[0] <= 1)
         if right == [True, False]:
-            return "SIDE_STREAM", "correct with a synchronisation before and after the call, wrong in stream order"
+            return "SIDE_STREAM", "the output is correct only if the GPU is synchronised around the call"
         return "", ""
 
     def _still_right(self) -> bool:
@@ -4606,7 +4641,8 @@ class _Judge:
         ):
             self.flag("INVALID_TASK", "an output of zeros passes the check")
         self.decoy = _copy(want_fresh)
-        self.former = [want]  # these inputs were not sent yet: a candidate that returns this output knew it in advance
+        # the public example was not sent yet, so a candidate that returns its output knew the output in advance
+        self.former = [want]
         self.probes["task"] = "ran"
 
     def correctness(self) -> None:
@@ -4616,7 +4652,7 @@ class _Judge:
         self.public = False
         if not good and right_there and {f["word"] for f in self.flags} <= {"WRONG"}:
             self.flags = [f for f in self.flags if f["word"] != "WRONG"]
-            self.flag("SEED_BOUND", "correct for the public example, wrong for other inputs of the same sizes")
+            self.flag("SEED_BOUND", "the output is correct for the public example, but wrong for other inputs")
         if self.condemned:
             return
         self.precision()
@@ -4657,11 +4693,11 @@ class _Judge:
             if edit:
                 _apply(args, edit)
                 self.check("one element changed", args, word="MEMOIZED")
-        self.check("other contents in the same objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
+        self.check("new contents in the same input objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
         self.check("errors and callers", trace=True)
         if self.device is not None:
             for _ in range(2):
-                self.check("inputs that come late", word="SIDE_STREAM", late=True)
+                self.check("inputs written after a delay", word="SIDE_STREAM", late=True)
         x = self.inputs.fresh()
         want = self.expected(x)
         first = self.ask(x, want, poison=math.nan)
@@ -4680,7 +4716,7 @@ class _Judge:
         self.probes["repeats and poison"] = "ran"
         bad = [i for i, a in enumerate(answers) if "error" in a or self.error(a["value"], want, x)[0] > 1]
         if bad and all(i % 2 for i in bad) and len(bad) == 3:
-            self.flag("UNINIT_READ", "wrong if freed memory holds 1e30")
+            self.flag("UNINIT_READ", "the output is wrong if freed memory holds 1e30")
         elif bad:
             self.flag(
                 "FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT",
@@ -4737,7 +4773,7 @@ class _Judge:
             self.flag("GLOBAL_STATE", "changed: " + ", ".join(changes["settings"]))
 
     def quiet(self) -> None:
-        """Flags other effects of the candidate: replaced functions, running threads, and files."""
+        """Flags side effects of the candidate: replaced functions, running threads, and files."""
         self.replaced()
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
@@ -4776,7 +4812,7 @@ class _Judge:
         if asked in (8, 11) and self.errors:
             mine, theirs = (sorted(of)[len(of) // 2] for of in zip(*self.errors))
             if mine > 3 * theirs and mine > 2.0**-asked:
-                evidence = f"relative to double precision, the error is {mine:.2g}; the reference: {theirs:.2g}"
+                evidence = f"the relative error is {mine:.2g}; the relative error of the reference is {theirs:.2g}"
                 self.flag("LOW_PRECISION:accumulator", evidence)
 
     # --- speed on a GPU: measured by the engine in the candidate's process, verified with the judge's clock ---
@@ -4864,7 +4900,7 @@ class _Judge:
             own = [w for w in words if w not in (theirs.get("flags") or ())]
             for word in own:
                 if word in _FLAGS:
-                    self.flag(word, said or "while it was timed")
+                    self.flag(word, said or "the engine set this flag while it timed the candidate")
                 elif word in _RAISED and not named:
                     self.flag("CRASHED", f"while it was timed: {said or word}")
         if mine.get("time_ms") is None or theirs.get("time_ms") is None:
@@ -4893,7 +4929,7 @@ class _Judge:
         claimed = self.speed.get("time_ms")
         if claimed is None:
             return
-        n = max(8, min(64, int(4 / claimed)))  # 3 n launches must fit into the GPU's launch queue
+        n = max(8, min(64, int(4 / claimed)))  # the GPU's launch queue must hold 3 n launches
         outer = issue = math.inf
         for i in range(8):
             time.sleep(0.05 * i)
@@ -4901,11 +4937,11 @@ class _Judge:
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
-        self.probes["the judge's own clock"] = "ran"
+        self.probes["timing with the judge's own clock"] = "ran"
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
-                self.probes["the judge's own clock"] = "ran: the host takes longer than the GPU"
-                said = f"a call takes {_show_time(outer)} by the judge's clock, of which the host takes "
+                self.probes["timing with the judge's own clock"] = "ran, but submitting the calls takes too long"
+                said = f"by the judge's clock, a call takes {_show_time(outer)}, and submitting the call takes "
                 said += f"{_show_time(issue)}; the candidate's process measured {_show_time(claimed)}"
                 self.flag("CLOCK_UNCHECKED", said)
             else:
@@ -4913,15 +4949,15 @@ class _Judge:
                 self.flag("CLOCK_MISMATCH", f"{said}the candidate's process measured {_show_time(claimed)}")
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
-        """Milliseconds per call, and the part of them that passes until all calls are submitted. Takes the shortest of
-        several runs, because other programs may use the processors."""
+        """Returns the milliseconds per call, and the milliseconds per call that the host needs to submit the
+        calls. Each time is the shortest of several runs, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
-        # sets of inputs: at most 128 MiB, plus the same amount for copies
+        # number of sets of inputs; all sets take at most 128 MiB, and their copies as much again
         each = max(1, min(3 * n, (1 << 27) // max(1, size)))
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
-            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # skips the first run
+            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # leaves out the first of 5 runs
         self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
@@ -5062,26 +5098,27 @@ class _Judge:
             self.flag("MEMOIZED", f"repeated inputs take {share:.2g} of the time of fresh inputs")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, one set is sent and
-        the process copies it; otherwise n sets are sent."""
+        """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
+        one set of inputs, and the process copies that set n times. Otherwise the judge sends n sets."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Returns draws for inputs that the candidate has never seen. The list is empty for a task that makes its own
-        inputs, because its few sets are used in rotation."""
+        """Returns draws for inputs that the candidate has never seen. The list is empty for a task that makes its
+        own inputs, because the few sets of such a task are used repeatedly."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if the two times do not
-        differ clearly, and None if the calls are too short. The candidate's process keeps two batches of n inputs and
-        changes their contents itself, because sending them each time would take too long."""
+        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if these two times do
+        not differ clearly, and None if the calls are too short to compare. The candidate's process keeps two
+        batches of n inputs and changes their contents itself, because sending them each time would take too
+        long."""
         nothing: List[float] = []
-        # pairs (fresh, repeated); one list per order of measurement
+        # pairs of seconds (fresh inputs, repeated inputs); the two lists differ in which was measured first
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])
 
         def timed(which: int) -> float:
-            nothing.append(_timed(self.remote))  # also wakes the process, so that all timings begin in the same state
+            nothing.append(_timed(self.remote))  # the empty batch also wakes the process for the next timing
             return _timed(self.remote, which=which)
 
         for i in range(14):
@@ -5111,12 +5148,12 @@ class _Judge:
 
     def after(self) -> None:
         for _ in range(2):
-            self.check("after the timing", word="PHASE_DEPENDENT")
+            self.check("after the timed runs", word="PHASE_DEPENDENT")
         if self.probes.get(f"sizes: {_AT_RANDOM}") == "ran":
-            self.check("after the timing, other sizes", word="SHAPE_BOUND", sizes=_AT_RANDOM)
+            self.check("other sizes, after the timed runs", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
     def run(self) -> None:
-        if "torch" in self.modules:  # starts the fork server now, so that it imports the modules meanwhile
+        if "torch" in self.modules:  # the fork server imports the modules while this process tests the task
             _ForkServer.of(tuple(self.modules))
         try:
             with self.gpu_lock.shared():
@@ -5157,8 +5194,8 @@ class _Judge:
                 self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
-        """Runs steps until one finds the candidate or the task invalid; always: runs all. Records the seconds of each
-        step, without the time spent waiting for the GPU lock."""
+        """Runs the steps in order until one of them finds the candidate or the task invalid. With always=True,
+        runs all steps. Records the seconds of each step, without the time spent waiting for the GPU lock."""
         import time as clock
 
         for step in of:
@@ -5243,19 +5280,20 @@ def judge(
     candidate in a container or a virtual machine, and read its source before you believe a speed.
 
     candidate: "file.py:name", or a function at the top level of a module. A separate process imports it.
-    reference: a function at the top level of a module. This process calls it for the expected outputs, and another
-        process for its time.
-    inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs like them,
-        also of other kinds and sizes. Alternatively a function of a random.Random that returns such a tuple; it is
-        called before each call of the candidate. If the reference returns None, the contents of its arguments are the
-        output.
+    reference: a function at the top level of a module. The judge's process calls the reference to get the expected
+        outputs; a separate process times the reference.
+    inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs with
+        the structure of the examples, and varies their sizes and the kind of their data. Alternatively, inputs is
+        a function that takes a random.Random and returns such a tuple. The judge then calls this function before
+        each call of the candidate. If the reference returns None, the contents of its arguments are the output.
     rtol, atol: as in kbench.compare.
     seed: seed of the inputs; by default random and secret.
     allow: names of flags that this task permits.
     timeout: seconds to wait for a reply of the candidate's process.
     max_time: seconds of sampling.
-    bytes, flops: work of one call on a GPU, for the comparison with the measured peak. bytes defaults to the size of
-        all inputs and outputs. Pass it if a call need not read all of them.
+    bytes, flops: bytes moved and floating-point operations done by one call on a GPU, from which the share of the
+        measured peak is computed. bytes defaults to the size of all inputs and outputs. Pass bytes if a call need
+        not read every input.
     compiled: on a GPU, also compare with the reference under torch.compile.
     do_bench: on a GPU, also report the times of triton.testing.do_bench.
 
@@ -5269,7 +5307,7 @@ def judge(
     time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms (the judge's overhead), calls_per_sample, samples;
     compiled_ms, speedup_compiled, speedup_compiled_low, speedup_compiled_high (GPU);
     throughput_gbps, gflops, gpu_efficiency (percent of the peak), roof (the peak) (GPU);
-    outer_ms, issue_ms (a call by the judge's clock, and the part of the host) (GPU);
+    outer_ms, issue_ms (by the judge's clock: time of a call, and time to submit it) (GPU);
     do_bench_ms, do_bench_reference_ms; bits_found (estimated mantissa bits);
     error, reference_error (tensors: root mean square of the error divided by that of the values);
     checks (number of outputs checked), probes (what was tested), seconds (by step; waited: for the GPU lock);
@@ -5302,10 +5340,10 @@ def _judge_main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
-        description="Judges whether a function does a task correctly, and how fast. A task is a Python file. Its "
-        "function `reference` gives the "
-        "expected outputs, and `inputs`, which is a tuple of examples or a function of a random.Random that returns "
-        "one. `rtol`, `atol`, `allow`, `bytes` and `flops` of the file are used as well. Prints the verdict as JSON. "
+        description="Judges whether a function does a task correctly, and how fast. A task is a Python file "
+        "that defines `reference`, a function that returns the expected outputs, and `inputs`: a tuple of example "
+        "arguments, or a function that takes a random.Random and returns such a tuple. If the task file also defines "
+        "`rtol`, `atol`, `allow`, `bytes` or `flops`, the judge uses these values. Prints the verdict as JSON. "
         "Exit code: 0 if the candidate passed, 1 if the verdict is INVALID_TASK, REJECTED, WRONG or SUSPECT, 2 for a "
         "usage error. The judge looks for known tricks; it is not a security boundary.",
     )
