@@ -412,7 +412,7 @@ def tables():
         more = subprocess.run(run + [evidence + part + ".json"], stdout=subprocess.PIPE)
         with open(evidence + part + ".md") as f:
             check(f"the table of {part[1:]}", more.stdout.decode() == f.read())
-    mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best but Triton \(38 rows\), "
+    mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best peer except Triton \(38 rows\), "
     check("sizes='compiled': the mean", re.search(mean, more.stdout.decode()), more.stdout)
     with open(os.path.join("examples", "README.md")) as f:
         document = f.read()
@@ -420,7 +420,7 @@ def tables():
     table, _, below = done.stdout.decode().partition("\n\n")
     check("the table of examples/README.md", table in document, table)
     mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), "
-    mean += r"[\d.]+ x the best but Triton \(84 rows\), "
+    mean += r"[\d.]+ x the best peer except Triton \(84 rows\), "
     mean += r"[\d.]+ x PyTorch \(\d+ rows\), "
     check("compiled: the mean below", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
     done = subprocess.run(run + [evidence + ".json", "--sizes", "compiled"], stdout=subprocess.PIPE)
@@ -468,12 +468,12 @@ def tables():
     want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
     want += "4.00 x torch.compile (2 rows)\n"
     check("summary: the means", many.summary().endswith(want), many.summary())
-    # Triton has the best time of one row; the mean "the best but Triton" leaves out Triton's time
+    # Triton has the best time of one row; the mean "the best peer except Triton" leaves out Triton's time
     params = {"batch_size": 8, "sequence_length": 1024, "tensor_dimension": 64}
     three = [("onepass", "own", 0.01), ("triton", "user", 0.02), ("torch", "user", 0.04)]
     more = [record("softmax", name, origin, ms, params=params) for name, origin, ms in three]
     means = {who: (round(ratio, 9), n) for who, (ratio, n) in kbench_kernels.Contests([*many, *more]).means().items()}
-    want = {"the best peer": round(2 ** (1 / 4), 9), "the best but Triton": round(2 ** (2 / 4), 9)}
+    want = {"the best peer": round(2 ** (1 / 4), 9), "the best peer except Triton": round(2 ** (2 / 4), 9)}
     check("means without Triton", all(means[who] == (ratio, 4) for who, ratio in want.items()), means)
     alone = kbench_kernels.Contests([record("add", "vec", "own", 0.010)])
     check("without peers there is no mean", alone.means() == {} and "mean" not in alone.summary(), alone.summary())
@@ -614,7 +614,7 @@ def built():
     said = child(code)
     check(
         "the message during a build",
-        "the kernels of mse in f32 for sm_80 (once; may take a minute)" in said,
+        "the kernels of mse in f32 for sm_80 (only once; may take a minute)" in said,
         said,
     )
     again = child(code)
