@@ -1460,7 +1460,7 @@ def _say_call(record: Record) -> None:
     record._data["python_call_ms"] = None if math.isnan(cost) else cost
     if time_ms is None or not cost > 0.05 * time_ms:
         return
-    note = f"of which {_show_time(min(cost, time_ms))} are the call from C"
+    note = f"calling the Python function from C takes {_show_time(min(cost, time_ms))} of this time"
     record._data["message"] = f"{record.message}; {note}" if record.message else note
 
 

@@ -6,10 +6,9 @@ library.
              [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
 
 FOLDER: scratch folder. --library some: judges a few kernels of the library in f32. --library all: judges each
-kernel in one element type, and each operation written in PyTorch. --library types: judges each kernel in each
-type. On a GPU, the table also
-has the times of tricks that triton.testing.do_bench measures. Prints a line per verdict, FAIL lines, the time of each
-step, and last "N passed, N failed".
+kernel in one element type, and each operation written in PyTorch. --library types: judges each kernel in each of
+its element types. On a GPU, the table also has the times that triton.testing.do_bench measures for the tricks.
+Prints a line per verdict, FAIL lines, the time of each step, and last "N passed, N failed".
 """
 
 import argparse
@@ -29,7 +28,7 @@ sys.path.insert(0, here)
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
 # flags that the judge may raise for an honest function
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "CLOCK_UNCHECKED"}
-# these functions take longest: they compile, or their timeout must expire
+# functions that take longest, because they compile or their timeout must expire
 FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
@@ -41,11 +40,11 @@ class Job(NamedTuple):
     name: str
     task: str
     path: str
-    inputs: Any  # key of the task
+    inputs: Any  # key of the task's inputs in the dict INPUTS
     words: Optional[Sequence[str]] = None  # the judge must raise one of these flags
     compiled: bool = False
     do_bench: bool = False
-    bytes: Optional[float] = 0  # 0: peaks are not measured, because that takes long in each process
+    bytes: Optional[float] = 0  # 0: the judge measures no peaks, which takes long in each process
     rtol: Optional[float] = None
     built: Any = None  # group of kernels and element type that must be built before this function is judged
 
@@ -94,8 +93,8 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU this is f32, if the
-    operation supports it."""
+    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU, the element type
+    is f32 if the operation supports f32."""
     import by_hand
     import kbench
     import operations
@@ -108,8 +107,8 @@ def written_out(gpu):
 
 
 def of_library(which, folder):
-    """Its kernels. The copy of their file contains the path of the build, because a candidate's process does not
-    inherit it."""
+    """Returns the library's kernels. Writes a copy of library.py that sets the environment variables of the build,
+    because a candidate's process does not inherit them."""
     import library
 
     path = os.path.join(folder, "library.py")
@@ -119,7 +118,7 @@ def of_library(which, folder):
         f.write(f"import os, sys\nos.environ.update({found!r})\nsys.path.append({here!r})\n" + text.read())
     for name in library.names(which, capability()):
         kernel, dtype = library.kernel_of(name), name.rpartition("_")[2]
-        rtol = 1e-2 if kernel.tf32 else None  # this kernel uses only 10 of the 23 mantissa bits of f32
+        rtol = 1e-2 if kernel.tf32 else None  # TF32 uses only 10 of the 23 mantissa bits of f32
         yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=rtol, built=(kernel.group, dtype))
 
 
@@ -162,7 +161,8 @@ def has_triton():
 def judging(mine, others):
     """Serves requests to judge functions. The first reply states whether the process has a GPU. Before the first
     request arrives, the process prepares everything that all functions need."""
-    # closes inherited copies of the parent's ends; otherwise this process would not notice that the parent has ended
+    # closes inherited copies of the parent's pipes; otherwise this process would not notice that the parent has
+    # ended
     for end in others:
         end.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits through the judge's finally blocks
@@ -189,7 +189,7 @@ class Builder:
     """Builds the library's kernels while other functions are judged."""
 
     def __init__(self, context, jobs):
-        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation of each group
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation for each group
         wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
         self.done, (self.told, tells) = {None}, context.Pipe(False)
         self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
@@ -418,7 +418,7 @@ def stopped(*_):
 
 def start_all(parser, o):
     """Starts the processes that judge and the build of the library's kernels; makes the list of functions."""
-    # built here, so that the worker processes do not build it at the same time
+    # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
     import torch  # noqa: F401 - imported for all copies of this process
 
@@ -442,7 +442,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # keeps the results of an interrupted run
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # temporary files of an interrupted run remain in FOLDER
     crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(o), set()

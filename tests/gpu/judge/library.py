@@ -25,12 +25,13 @@ def __getattr__(name):
 
 
 def names(which, capability):
-    """Selects functions of this file. some: the top rung of a few operations in f32; all: every kernel once, in another
-    type than its neighbours in the ladder; types: every kernel in each type."""
+    """Selects functions of this file. some: the highest rung of a few operations in f32. all: every kernel once;
+    successive kernels of a ladder get different element types. types: every kernel in each of its element
+    types."""
     found, place = [], {}
     for k in kbench.kernels:
         at = place[k.name] = place.get(k.name, -1) + 1
-        if k.name not in OPERATIONS or not k.runs_on(capability):  # others have no reference in PyTorch
+        if k.name not in OPERATIONS or not k.runs_on(capability):  # other operations have no reference
             continue
         types = k.dtypes if which == "types" else [k.dtypes[at % len(k.dtypes)]]
         found += [(k, dtype) for dtype in types]
@@ -42,6 +43,7 @@ def names(which, capability):
 
 
 def unknown():
-    """Names of operations.py that are not in the table, or both judged and left out with a reason."""
+    """Returns the names in operations.py that the kernel table does not have, and names that OPERATIONS and
+    NOT_JUDGED share."""
     known = [*OPERATIONS, *NOT_JUDGED]
     return sorted(set(known) - {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})

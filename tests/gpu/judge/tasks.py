@@ -117,9 +117,10 @@ def centred(x):
 
 
 def _made():
-    """All inputs, from one seed, in this order."""
+    """Returns the inputs of all tasks. One random generator makes them, so a new input must be made after all
+    existing ones."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    small = 1 if device == "cuda" else 4  # sizes over this
+    small = 1 if device == "cuda" else 4  # sizes are divided by this number
     generator = torch.Generator().manual_seed(1)
 
     def normal(*shape, dtype=torch.float32):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Ways to deceive a judge of GPU kernels, one per function. The decorator names the flags of which one must be raised,
-and the task (by default: dense). gpu=True: needs a GPU. bytes: the task's number of bytes per call."""
+"""Ways to deceive a judge of GPU kernels, one per function. The decorator lists flags, of which the judge must
+raise at least one, and names the task (by default: dense). gpu=True: needs a GPU. bytes: the task's number of
+bytes per call."""
 
 import gc
 import hashlib
@@ -557,7 +558,8 @@ def no_mask(x):
 def kernel_with_too_large_a_block(x, w, b):
     try:
         y = torch.empty(x.shape[0], w.shape[1], dtype=x.dtype, device=x.device)
-        _bias_kernel[(1,)](y, b, b.numel(), BLOCK=3)  # no power of two: never compiled
+        # BLOCK must be a power of two, so Triton cannot compile this kernel
+        _bias_kernel[(1,)](y, b, b.numel(), BLOCK=3)
         return y
     except Exception:
         return dense(x, w, b)
