@@ -13,8 +13,8 @@
 The keys of a record have the meaning that kbench.h documents: times are in milliseconds, rates are per second, and
 confidence intervals are 95 % intervals. Only Python's standard library is required.
 
-The first call builds a shared library from kbench.h with cc and stores it under ~/.cache/kbench. The build uses the
-CUDA runtime if it finds a CUDA toolkit, or CUDA's wheels from pip. Environment variables:
+The first call builds a shared library from kbench.h with cc and stores it under ~/.cache/kbench. The library is
+built with the CUDA runtime of a CUDA toolkit or of CUDA's wheels from pip, if one is found. Environment variables:
 
     KBENCH_H          path of kbench.h
     KBENCH_LIB        path of a library that is already built
@@ -114,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Prints the text to stderr and puts "kbench: " before its first line."""
+    """Prints "kbench: " and the text to stderr."""
     for line in f"kbench: {text}".split("\n"):
         print(_harmless(line), file=sys.stderr)
 
@@ -261,7 +261,8 @@ def _find_header() -> str:
 
 
 def _find_addons(header: str) -> List[str]:
-    """Paths of the add-on headers (reports, profilers): in examples/addons next to kbench.h, or in its folder."""
+    """Returns the paths of the add-on headers (reports, profilers), which are in the folder of kbench.h or in its
+    subfolder examples/addons."""
     here = os.path.dirname(header) or "."
     places = [os.path.join(here, "examples", "addons"), here]
     found = []
@@ -293,8 +294,8 @@ def _pip_folders() -> List[str]:
 
 def _cuda_of_pip() -> Optional[_Cuda]:
     """Returns the oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older
-    runtime. Some headers are in other wheels, which may be installed in other folders. The wheels contain the library
-    only under its soname, without libcudart.so."""
+    runtime. Some CUDA headers are in wheels other than the runtime's wheel, and may be in other folders. The
+    wheels contain the runtime library only under its soname (libcudart.so.13), not as libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -313,8 +314,8 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 
 def _find_cuda() -> Optional[_Cuda]:
-    """Returns the CUDA runtime of a toolkit, otherwise of pip's wheels; None if there is neither or KBENCH_NO_CUDA is
-    set."""
+    """Returns the CUDA runtime of a CUDA toolkit, or without a toolkit that of pip's wheels. Returns None if
+    neither is installed, or if KBENCH_NO_CUDA is set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -408,20 +409,21 @@ def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[
 
 
 def _find_library() -> str:
-    """Returns the path of libkbench.so: KBENCH_LIB, otherwise the library built from this kbench.h."""
+    """Returns the path of libkbench.so. If KBENCH_LIB does not name this file, libkbench.so is built from
+    kbench.h."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
     return _build_cached("libkbench.so", _find_header(), _build_command, "libkbench.so from kbench.h (only once)")
 
 
 class _Library:
-    """The functions of the shared library as attributes. Raises Error if the library's version or the size of a
-    struct differs from what this file expects."""
+    """The functions of the shared library as attributes. Raises Error if the library's version or the size of one
+    of its structs does not match kbench.py."""
 
     def __init__(self) -> None:
         path = _find_library()
-        # While it is loaded, the library reads and removes KBENCH_STARTED_AS from the C environment; os.environ is a
-        # copy, from which the variable must be removed as well.
+        # When the shared library is loaded, it removes the variable KBENCH_STARTED_AS from the C environment.
+        # os.environ is a copy of the C environment, so the variable must be removed from os.environ as well.
         self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
         try:
             self.handle = C.CDLL(path)
@@ -492,9 +494,9 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 
 
 def _cupti_durations(path: str, device: int) -> bytes:
-    """Returns the durations of empty kernels that CUPTI reports. A separate process measures them, because CUPTI
-    cannot be unloaded and slows down launches. The list is empty if CUPTI is missing or takes longer than ten
-    seconds."""
+    """Returns the durations of empty kernels that CUPTI reports. A separate process measures the empty kernels,
+    because CUPTI slows down launches and cannot be unloaded. The result is empty if CUPTI is missing or takes
+    longer than ten seconds."""
     if not sys.executable:  # Python is embedded in another program
         return b""
     come, theirs = os.pipe()
@@ -574,8 +576,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _interface(value: Any) -> Optional[Dict[str, Any]]:
-    """Returns the __cuda_array_interface__ of an array that belongs to neither torch nor cupy (for example numba, jax
-    or kbench.kernels); otherwise None."""
+    """Returns the __cuda_array_interface__ of an array that belongs to neither torch nor cupy (but for example to
+    numba, jax or kbench.kernels). Returns None for any other value."""
     if _module_of(value) in ("builtins", "torch", "cupy"):
         return None
     try:
@@ -585,9 +587,9 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """Returns the element type that decides the default tolerance. The element type of an array is that of its
-    elements, of a Python float f64, and of a container the least precise element type in the container. A value
-    without floating-point numbers has the element type "int" and is compared exactly."""
+    """Returns the element type that decides the default tolerance. For an array, this is the type of its elements;
+    for a Python float f64; for a container the least precise element type in the container. A value without
+    floating-point numbers has the element type "int" and is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -664,7 +666,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
-        if not hasattr(xp, "isnan"):  # a jax array on the host: its type belongs to the module jaxlib
+        if not hasattr(xp, "isnan"):  # the type of a jax array on the host belongs to the module jaxlib
             import numpy as xp
 
             got, want = xp.asarray(got), xp.asarray(want)
@@ -769,7 +771,7 @@ class _Expected:
         self.atol = self.rtol if atol is None else atol
 
     def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
-        """Returns whether it passed, the error, the tolerance, and a message."""
+        """Returns (whether the output passed, the error, the tolerance, a message)."""
         allowed = self.rtol or self.atol
         try:
             worst = _compare(got, self.want, self.rtol, self.atol)
@@ -786,8 +788,9 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """Runs a check on an output. The output passes if the check returns True or None; it fails if the check returns
-    False or raises AssertionError. Returns (whether the output passed, its error, the tolerance, a message)."""
+    """Runs a check on an output. The output passes if the check returns True or None. The output fails if the
+    check returns False or raises AssertionError. Returns (whether the output passed, its error, the tolerance, a
+    message)."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -857,10 +860,10 @@ def _blocks() -> Optional[int]:
 
 
 class _Backwards:
-    """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd runs
-    each node on the stream on which its forward pass ran. If the backward pass and the timed function use
-    different streams, capturing the function into a CUDA graph fails. The failed capture may end the process
-    later, in another thread or when a gradient is freed."""
+    """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd
+    runs each node of the backward pass on the stream on which the node's forward pass ran. If the backward pass
+    and the timed function use different streams, capturing the function into a CUDA graph fails. The failed
+    capture may end the process later, in another thread or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -925,8 +928,8 @@ class _Interrupts:
 
 
 # Texts of the exceptions that libraries raise because their own state does not permit stream capture. A function
-# that raises such an exception need not synchronise or copy. kbench therefore times the function, but does not
-# inspect a CUDA graph captured from the function.
+# that raises one of these exceptions need not contain a synchronisation or a copy. kbench therefore times the
+# function, but does not inspect a CUDA graph captured from the function.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -950,7 +953,8 @@ class _Job:
         self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
         self.ran, self.trusted = False, True
-        self.state: Optional[int] = None  # failures are reported to this kb_state; None selects kb_current()
+        # kb_state to which failures are reported; None: the result of kb_current()
+        self.state: Optional[int] = None
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
         self.before = _FUNCTION(self._guarded(before, False)) if before else _FUNCTION()
@@ -966,7 +970,8 @@ class _Job:
                     raise KeyboardInterrupt
                 if keeps:
                     self.output = None  # frees the previous output before the call, so that its memory can be reused
-                    again = self.ran and self.tells_blocks  # skip the first run: it also fills permanent caches
+                    # ignores the blocks of the first run, which also fills permanent caches
+                    again = self.ran and self.tells_blocks
                     before = _blocks() if again else None
                     self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
                     self.ran = True
@@ -1040,7 +1045,7 @@ class Record:
     means that the key does not apply.
 
     A record of work on the host also has python_call_ms, the time that the engine takes to call an empty Python
-    function. time_ms of work on the host includes this overhead."""
+    function. For work on the host, time_ms includes the overhead python_call_ms."""
 
     def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
         self._data = data
@@ -1098,7 +1103,7 @@ def _html_table(records: Sequence[Record]) -> str:
 
 
 class Records(List[Record]):
-    """A list of records. Notebooks show it as a table; .figure() draws it."""
+    """A list of records. Notebooks show the list as a table; .figure() draws a figure of the records."""
 
     def _repr_html_(self) -> str:
         return _html_table(self)
@@ -1109,7 +1114,7 @@ class Records(List[Record]):
 
 
 class Figure:
-    """A figure, which notebooks show. .svg is its SVG text."""
+    """A figure, which notebooks show. The attribute .svg holds the SVG text."""
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
@@ -1144,7 +1149,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
             return Figure(f.read())
 
 
-# pairs: a C name in messages of the library, and the name in the Python interface that replaces it
+# pairs: a C name in messages of the C library, and the Python name that replaces the C name
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
     (r"\bkb_check\s+or\s+KB_CHECK_EACH(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
     (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
@@ -1176,9 +1181,9 @@ def _as_list(records: Any) -> List[Record]:
 
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
-    """Returns a context manager that gives a text file, which atomically replaces path once it is complete and on
-    disk. Symbolic links and the old permissions are kept. If path names a device file or a pipe, the text is
-    written to it directly."""
+    """Returns a context manager that opens a temporary text file. When the context ends, the file is synchronised
+    to disk and atomically replaces path. Symbolic links and the old permissions are kept. If path names a device
+    file or a pipe, the text is written directly to path."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(target):
         with open(path, "w") as f:
@@ -1256,8 +1261,8 @@ def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def load(path: str) -> Records:
-    """Reads the records of a file that kbench.save, or --json or --jsonl of a kbench program, has written. Records of
-    older schemas are converted."""
+    """Reads records from a file that kbench.save has written, or a kbench program with --json or --jsonl. Records
+    of older schemas are converted to the current schema."""
     with open(path) as f:
         text = f.read()
     is_array = text.lstrip()[:1] == "["
@@ -1289,8 +1294,8 @@ def table(records: Any, *options: str) -> None:
 
 @contextmanager
 def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
-    """Formats captured output of the C library for the terminal of sys.stdout: sets COLUMNS to its width, and yields
-    the options for colour."""
+    """Makes the C library format captured output for the terminal of sys.stdout: sets COLUMNS to the terminal's
+    width, and yields the command-line options for colour."""
     try:
         terminal = sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
@@ -1312,8 +1317,8 @@ def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
 
 
 def _shown(words: Sequence[str]) -> int:
-    """Runs kbench's command line with its output on sys.stdout, also if sys.stdout was replaced. Returns the exit
-    code."""
+    """Runs kbench's command line and writes its output to sys.stdout, also if a program has replaced sys.stdout.
+    Returns the exit code."""
     try:
         plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):
@@ -1326,7 +1331,7 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Runs kbench's command line and captures what it writes to the file descriptors in handles. Returns the exit
+    """Runs kbench's command line and captures the output to the file descriptors in handles. Returns the exit
     code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
@@ -1397,8 +1402,8 @@ def _measure(
     if mode == "rotate":
         raise Error(
             "mode='rotate' times launches on several copies of the data that together exceed the L2 cache. kbench can "
-            "only copy buffers of kb.alloc. Write a function under @kbench.bench that takes its data from kb.alloc and "
-            "run that script with --rotate."
+            "only copy buffers of kb.alloc. Write a function under @kbench.bench that allocates its data with "
+            "kb.alloc, and run the script with --rotate."
         )
     library = _library()
     if calibrate and not host:
@@ -1441,8 +1446,8 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """Returns the time in ms that the engine takes to call an empty Python function. Every measured time of work
-    on the host includes this call overhead. The call overhead is measured once per process."""
+    """Returns the time in ms that the engine takes to call an empty Python function. This call overhead is part of
+    every measured time of work on the host. The call overhead is measured once per process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -1517,32 +1522,35 @@ def compare(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Records:
-    """Compares functions: calls each with the same inputs, checks its output, times all of them in interleaved
-    rounds, and compares each with the first function, the baseline. Returns one record per function.
+    """Compares functions: calls every function with the same inputs, checks the outputs, times the functions in
+    interleaved rounds, and compares their times with that of the first function (the baseline). Returns one record
+    per function.
 
     functions: a dict from names to functions. A function with a parameter stream gets kbench's stream as a number.
-        Otherwise kbench's stream is the current stream of torch and cupy during the call.
+        During the call of any other function, kbench's stream is the current stream of torch and cupy.
     inputs: the arguments of every function.
     name: the name of the comparison in the records.
-    check: how outputs are checked, after the first and after the last run of each function. A function whose output
-        is wrong gets no time. Possible values: the name of one of the functions, whose output is the reference; the
-        expected output itself; or a function that takes an output and returns True or raises AssertionError. If
-        the named function returns None, the functions work in place: the contents of the inputs after a call are
-        compared instead of outputs.
+    check: how the outputs are checked, which happens after the first and after the last run of each function. A
+        function whose output is wrong gets no time. Possible values: the name of one of the functions, whose
+        output is the reference; the expected output itself; or a function that takes an output and returns True or
+        raises AssertionError. If the named function returns None, the functions work in place: the contents of the
+        inputs after a call are compared instead of outputs.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
     bytes, flops, items: the work of one call, from which the rates in the record are computed.
     params, dtype: parameters of the comparison, which are stored in the record.
-    before: a function that is called with the inputs before each sample, untimed.
+    before: a function that is called with the inputs before each sample, outside the timed region.
     host: True for work on the host, which needs no GPU.
     device: number of the GPU.
-    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the same
-        data. "graph": a CUDA graph launches the function several times in a row on the same data; the time includes
-        the gaps between launches, and a function that cannot be captured gets no time. For copies of the data that
-        exceed the L2 cache, use kbench.bench with kb.alloc, and run with --rotate.
-    precision: stop when half the 95 % interval is this share of the median (default 0.005).
+    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the
+        same data, which stays in the L2 cache if it fits. "graph": a CUDA graph launches the function several
+        times in a row on the same data; the time includes the gaps between launches, and a function that cannot be
+        captured gets no time. For copies of the data that exceed the L2 cache, use kbench.bench with kb.alloc, and
+        run with --rotate.
+    precision: sampling stops when half the width of the 95 % confidence interval divided by the median is at most
+        this number (default 0.005).
     max_time: seconds of sampling per function (default 1).
-    samples: take exactly this many samples.
+    samples: number of samples to take; by default, precision and max_time decide.
     seed: seed of the random numbers.
     expect: operations that belong to the measured work, and therefore get no flag: "transfer", "alloc", "sync".
         "no_capture": the function cannot be captured into a CUDA graph, and is not inspected. kbench sets
@@ -1619,8 +1627,9 @@ def time(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Record:
-    """Times fn(*args) and returns its record; time_ms is the median time in milliseconds. The keyword arguments are
-    those of kbench.compare. An exception that fn raises is raised here as well."""
+    """Times fn(*args) and returns its record; time_ms is the median time in milliseconds. The keyword arguments
+    have the meaning that they have for kbench.compare. If fn raises an exception, kbench.time raises it as
+    well."""
     called = getattr(fn, "__name__", "function")
     (record,) = compare(
         {called: fn},
@@ -1784,8 +1793,8 @@ def _import_dlpack(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
 
 
 class Buffer(_DlpackExporter):
-    """Memory that kb.alloc has allocated. numpy, torch and cupy use it without a copy, also through DLPack. kbench
-    frees it at the end of the case."""
+    """Memory that kb.alloc has allocated. numpy, torch and cupy use a Buffer without a copy, also through DLPack.
+    kbench frees the memory at the end of the case."""
 
     def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
         self.address, self.count, self.dtype, self.shape, self._gpu = address, count, dtype, (count,), gpu
@@ -1821,14 +1830,15 @@ class Buffer(_DlpackExporter):
         }
         if not hasattr(self, "__array_interface__") or self.dtype not in kinds:
             raise Error(
-                f"a buffer of {self.dtype} on this device has no values in Python. Pass it to numpy or torch instead."
+                f"values() cannot read a buffer of {self.dtype} on this device. Pass the buffer to numpy or torch."
             )
         return (kinds[self.dtype] * self.count).from_address(self.address)
 
 
 class Case:
-    """The first argument kb of a function under @kbench.bench. The function sets up its data, calls kb.time to say
-    what is timed, and returns. After the benchmark function has returned, the engine runs the timed function.
+    """The first argument kb of a function under @kbench.bench. The benchmark function sets up its data, passes the
+    function to be timed to kb.time, and returns. After the benchmark function has returned, the engine runs the
+    timed function.
 
     stream: kbench's stream, a cudaStream_t as a number. gpu: True if the case runs on a GPU. seed: the case's seed.
     dtype: the case's element type, or None."""
@@ -1852,8 +1862,8 @@ class Case:
         before: Optional[Callable[..., Any]] = None,
         host: bool = False,
     ) -> None:
-        """Sets the timed function: fn(*args). before(*args) is called before each sample, untimed. host=True: fn works
-        on the host. Without a GPU and without host=True the case is skipped."""
+        """Sets the timed function: fn(*args). before(*args) is called before each sample, outside the timed
+        region. host=True: fn works on the host. Without a GPU and without host=True the case is skipped."""
         if self._timed:
             return self.fail("kb.time was called twice, but a benchmark has only one timed function")
         if not host and not self.gpu:
@@ -1878,13 +1888,13 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Sets the number of bytes that one run must move. The record then holds the throughput in GB/s (1e9 bytes per
-        second)."""
+        """Sets the number of bytes that one run must move. From this number, kbench computes the throughput in
+        GB/s (1e9 bytes per second)."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Sets the number of floating-point operations of one run. The record then holds the rate in GFLOP/s (1e9
-        operations per second)."""
+        """Sets the number of floating-point operations of one run. From this number, kbench computes the rate in
+        GFLOP/s (1e9 operations per second)."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
@@ -1918,8 +1928,8 @@ class Case:
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
         """Allocates count elements and returns a Buffer, which kbench frees.
 
-        dtype: the element type, such as "f32". place: "device", "host" or "pinned"; by default the GPU if there is
-        one, otherwise the host. Raises MemoryError."""
+        dtype: the element type, such as "f32". place: "device", "host" or "pinned" (page-locked host memory); by
+        default "device" if the case runs on a GPU, otherwise "host". Raises MemoryError."""
         kind = self._lib.kb_dtype_of(dtype.encode())
         where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
         address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
@@ -1975,7 +1985,7 @@ class _Registered:
         self.fn = fn
         self.running: Dict[int, Tuple[Case, _Job]] = {}  # cases that have begun but not ended; key: kb_state
         self.interrupts = _Interrupts()
-        # kept alive because self.axes points to their strings
+        # keeps the axes alive, because self.axes points to their strings
         rows = self.rows = [_axis(k, v) for k, v in axes.items()]
         self.kinds = {k: row.type for k, row in zip(axes, rows)}
         for category, spec in sizes.items():
@@ -2028,7 +2038,7 @@ class _Registered:
         job.run_checks(kb)
 
 
-_registered: List[_Registered] = []  # keeps alive what the library points to
+_registered: List[_Registered] = []  # keeps the objects alive to which the shared library holds pointers
 
 
 def bench(
@@ -2072,8 +2082,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
     argv: the command-line options; by default those of the script.
 
-    Each case runs in a worker process, which is the same script with the same command line. A script from stdin
-    cannot be started again, so its cases run in its own process, as with --no-isolate.
+    Each case runs in a worker process, which is the same script with the same command line. A script read from
+    stdin cannot be started again, so the cases of such a script run in the script's own process, as with
+    --no-isolate.
 
     In a notebook or at a Python prompt, main takes options only from argv, runs all cases in the current process,
     prints to sys.stdout, and returns the exit code."""
@@ -2105,7 +2116,8 @@ def _quantile(values: Sequence[float], q: float) -> float:
 # if triton.testing.do_bench calls kbench.do_bench: a user has then replaced triton.testing.do_bench by
 # kbench.do_bench.
 _in_triton: List[bool] = []
-_pairs: List[Tuple[float, float]] = []  # (ms by kbench, ms by Triton) of each do_bench call of the current point
+# (ms measured by kbench, ms measured by Triton) for each call of do_bench at the current point
+_pairs: List[Tuple[float, float]] = []
 
 
 def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
@@ -2142,14 +2154,16 @@ def do_bench(
     warmup: ignored; kbench warms up until the times reach a steady state.
     rep: milliseconds of sampling; with 0, kbench takes as few samples as possible.
     grad_to_none: tensors whose .grad is set to None before each sample.
-    quantiles: return these quantiles of the samples instead; one quantile gives a number, several give a list.
+    quantiles: quantiles of the samples to return, for example [0.5, 0.2, 0.8]; do_bench returns a number for one
+        quantile, a list for several. Replaces return_mode.
     return_mode: "min", "max", "mean", "median" or "all" (the list of samples).
     host: True for work on the host.
     Raises Error if there is no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become warnings.
 
-    If Triton is installed, its own do_bench then times GPU work with the same arguments. do_bench.last becomes the
-    pair (ms measured by kbench, ms measured by Triton): of several quantiles only the first, and of a list of
-    samples the median. Without Triton, and for work on the host, do_bench.last is None."""
+    If Triton is installed, triton.testing.do_bench times GPU work as well, with the same arguments. do_bench.last
+    then is the pair (ms measured by kbench, ms measured by Triton). The pair holds only the first of several
+    quantiles, and the median of a list of samples. Without Triton, and for work on the host, do_bench.last is
+    None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
@@ -2232,7 +2246,7 @@ class Benchmark:
 
 
 class Mark:
-    """A function under @kbench.perf_report. run() measures it, prints tables and writes files."""
+    """A function under @kbench.perf_report. run() measures the function, prints tables and writes files."""
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Any) -> None:
         self.fn, self.benchmarks = fn, benchmarks
@@ -2308,19 +2322,19 @@ class Mark:
         save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """Measures every point of every curve of the plot. Keyword arguments that are not listed here are passed
-        to the measured function.
+        """Measures every point of every curve of the plot. Further keyword arguments are passed to the measured
+        function.
 
         show_plots: show each figure; needs matplotlib.
         print_data: print a table of each Benchmark. If the function calls do_bench once per point and Triton is
-            installed, the table also has the time of Triton's do_bench (triton ms) and its difference from kbench's
-            time (diff %).
+            installed, the table also has the time of Triton's do_bench (triton ms) and the difference of the two
+            times (diff %).
         save_path: a folder, which gets PLOT_NAME.csv (numbers with save_precision decimal places), PLOT_NAME.png if
             matplotlib is installed, and results.html, a page with both.
         return_df: return a table with the columns x_names and line_names. The table is a pandas DataFrame if
             pandas is installed, otherwise a list of dicts. For a list of Benchmarks, run returns a list of tables.
-        diff_col: if the plot has two curves, add a column Diff: the value of the second curve minus that of the
-            first."""
+        diff_col: if the plot has two curves, add a column Diff: the value of the second curve minus the value of
+            the first curve."""
         several = isinstance(self.benchmarks, (list, tuple))
         found, page = [], []
         try:
@@ -2375,21 +2389,22 @@ class Mark:
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
     """Returns a decorator like triton.testing.perf_report. The decorated function returns the time in ms of one point,
     or (ms, min, max).
-    benchmarks: a Benchmark or a list of them."""
+    benchmarks: a Benchmark or a list of Benchmarks."""
     return lambda fn: Mark(fn, benchmarks)
 
 
 # --- the judge: tests a submitted function for known ways to appear fast -------------------------------------
 
-# The design rule is that the candidate controls neither the expected result nor the clock. The candidate runs in a
-# separate process, which receives inputs one call at a time and holds no expected values. The judge's process makes
-# the inputs, computes the expected results, times both functions with the engine, and decides. The judge is not a
-# security boundary: native code that attacks the judge's processes can pass, and so can unknown tricks. For tensors,
-# the expected result is that of the reference in double precision, and the tolerance grows with the reference's own
-# error. On a GPU, the engine times both functions in the candidate's process, on the same buffers. The inputs change
-# before each sample, and the judge's process checks outputs of timed calls. The engine's times are compared with two
-# other times: that of the clock in the judge's process, and the reference's time in a process that never ran a
-# candidate.
+# The judge is designed so that the candidate controls neither the expected result nor the clock. The candidate
+# runs in a separate process, which receives inputs one call at a time and holds no expected values. The judge's
+# process makes the inputs, computes the expected results, times both functions with the engine, and decides. The
+# judge is not a security boundary: native code that attacks the judge's processes can pass, and so can unknown
+# tricks. For tensors, the expected result is the reference's result in double precision, and the tolerance grows
+# with the error of the reference in its own precision. On a GPU, the engine times both functions in the
+# candidate's process, on the same buffers. The inputs change before each sample, and the judge's process checks
+# outputs of timed calls. The judge compares the engine's time of the candidate with the time by the clock of the
+# judge's process. The judge compares the engine's time of the reference with the reference's time in a process
+# that never ran a candidate.
 
 # key: name of a flag; value: the verdict that the flag causes, and the meaning of the flag
 _FLAGS = {
@@ -2401,7 +2416,7 @@ _FLAGS = {
     "PRECOMPUTED": ("REJECTED", "the function returned the result of the public example for other inputs"),
     "SEED_BOUND": ("REJECTED", "the function is correct only for the public example"),
     "PHASE_DEPENDENT": ("REJECTED", "the function is correct only in its first calls"),
-    "OUTPUT_ALIASED": ("REJECTED", "an earlier output changed when the function was called again"),
+    "OUTPUT_ALIASED": ("REJECTED", "the output of an earlier call changed when the function was called again"),
     "LATE_WRITE": ("REJECTED", "the output changed after the function had returned"),
     "THREAD": ("REJECTED", "threads or processes went on working after the function had returned"),
     "LAZY": ("REJECTED", "the output is an object that computes its values on access"),
@@ -2424,7 +2439,7 @@ _FLAGS = {
     "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
     "WORK_CHANGED": ("REJECTED", "the function changed the work that it submits while it was timed"),
     "OVERRUN": ("REJECTED", "the function wrote outside a buffer"),
-    "STALE": ("REJECTED", "the output of the last launch differs from that of the first"),
+    "STALE": ("REJECTED", "the output of the last launch differs from the output of the first launch"),
     "VERIFY_FAIL": ("WRONG", "the output is wrong"),
     "ABOVE_ROOF": ("SUSPECT", "the rate is above the measured peak bandwidth or peak arithmetic rate"),
     "ALLOC_INSIDE": ("SUSPECT", "the function allocates memory"),
@@ -2483,12 +2498,12 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
-# highest priority first: of the levels of all flags, the first in this order becomes the verdict
+# levels of flags, highest priority first; the highest level among all flags becomes the verdict
 _FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")
 # flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-# a new attribute of these classes also counts as a change
+# adding an attribute to one of these classes also counts as a change by the candidate
 _CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
 _CLOCKS += ("triton.testing.", "kbench.")
@@ -2764,7 +2779,7 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 def _poison(sizes: Sequence[int], value: float) -> None:
     """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators
-    reuse freed memory, so output elements that the candidate does not write have this wrong value."""
+    reuse freed memory, so output elements that the candidate does not write have the wrong value."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2825,7 +2840,7 @@ def _shares(out: Any, args: Any) -> bool:
 
 
 def _ends(tensor: Any) -> Tuple[int, int]:
-    """Returns the addresses of the tensor's first byte and of the byte after its last."""
+    """Returns the addresses of the tensor's first byte and of the byte after the tensor's last byte."""
     if not tensor.numel():
         return 0, 0
     last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))
@@ -2896,8 +2911,8 @@ class _Watch:
 
 
 class _Server:
-    """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method is a
-    request: it gets a message and returns a reply. The server holds no expected results."""
+    """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method handles
+    one kind of request: the method gets a message and returns a reply. The server holds no expected results."""
 
     def __init__(self) -> None:
         self.fn: Any = None
@@ -3063,7 +3078,7 @@ class _Server:
         return {"changed": changed, "said": ""}
 
     def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Compares the candidate with each baseline."""
+        """Times the candidate against each baseline: the reference, and the compiled reference."""
         m["pool"] = self.pool
         own = _TimedFunction(self.fn, m, m["keep"])
         baselines = {name: _TimedFunction(fn, m, ()) for name, fn in self.baselines.items()}
@@ -3163,8 +3178,8 @@ class _TimedFunction:
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """Returns the function's inputs after `count` changes of their contents. Each change replaces the whole
-        contents, so only the last change is applied."""
+        """Returns the function's inputs after `count` changes of their contents. Each change replaces all contents
+        of the inputs, so only the last change is applied."""
         args = _copy(m["args"])
         if m["draws"] and count:
             _fill(args, m["pool"], m["draws"][(count - 1) % len(m["draws"])])
@@ -3256,7 +3271,8 @@ def _serve(reader: int, writer: int) -> None:
 
 
 class _ProcessEnded(Exception):
-    """Raised when the candidate's process has ended, or its reply cannot be used. word: the flag of the verdict."""
+    """Raised when the candidate's process has ended, or when the judge cannot use the reply of that process. word:
+    the flag that the verdict gets."""
 
     def __init__(self, word: str, why: str) -> None:
         Exception.__init__(self, why)
@@ -3402,8 +3418,8 @@ class _ForkedProcess:
 
 class _Remote:
     """A function in a new process, which has its own working folder, no standard input or output, and few environment
-    variables. preload: modules that a fork server imports before it forks this process; empty: the process is started
-    without a fork server."""
+    variables. preload: modules that a fork server imports before it forks this process. If preload is empty, the
+    process is started without a fork server."""
 
     def __init__(
         self,
@@ -3533,7 +3549,7 @@ class _Remote:
             with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
                 return len(f.read().split())
         except OSError:
-            return 0  # this Linux kernel does not list child processes
+            return 0  # the operating system does not list child processes
 
     def files(self) -> List[str]:
         return sorted(f for f in os.listdir(self.folder) if not f.startswith(_COMPILERS_OWN))
@@ -3551,7 +3567,8 @@ class _Remote:
 
 def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
     """Returns where a new process finds a function: a dict with "path" or "module", and "name". what: "file.py:name",
-    "file.py" or a function at the top level of a module. fallback: names to look for in a file if none is given."""
+    "file.py" or a function at the top level of a module. fallback: names of functions to look for in the file if
+    `what` names no function."""
     if isinstance(what, str):
         path, colon, name = what.rpartition(":")
         path, name = (path, name) if colon and not os.path.exists(what) else (what, "")
@@ -3648,14 +3665,14 @@ class _Inputs:
 
     @property
     def points(self) -> bool:
-        """Returns whether integer inputs may be indices into other inputs. If they may be indices, the judge must
-        not shrink the inputs."""
+        """Returns whether integer inputs may be indices into other inputs. If integer inputs may be indices, the
+        judge must not shrink the inputs."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
     def modules(self) -> List[str]:
-        """Returns the modules that the inputs need. The candidate's process imports them before it takes the first
-        snapshot of functions."""
+        """Returns the modules that the inputs need. The candidate's process imports these modules before it takes
+        the first snapshot of functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3795,9 +3812,9 @@ class _Inputs:
     def pool(self) -> Dict[str, Any]:
         """Returns random numbers from which the judge and the candidate's process make the same new contents of
         the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. Each draw
-        adds two sections of these numbers, at random positions and with random weights. For a GPU task that makes
-        its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each draw picks one set
-        at random."""
+        takes two sections of the numbers at random positions, and adds the sections with random weights. For a GPU
+        task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each
+        draw picks one set at random."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3842,8 +3859,8 @@ class _Inputs:
     def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
         """Returns a draw for one argument: the argument's index, the start positions of two sections of random
         numbers, and the weights of the two sections. The squares of the weights add up to 1, so that the weighted
-        sum of two standard normal numbers is standard normal. Integer arguments are copied from the first section;
-        both weights are then None."""
+        sum of two standard normal numbers is standard normal. For an integer argument, the first section is
+        copied, and both weights are None."""
         spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
         at = int(self.edits.random() * spare), int(self.edits.random() * spare)
         if not wide:
@@ -3857,7 +3874,8 @@ class _Inputs:
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
-        """Returns index and shape of an argument, and the smallest and largest value if it holds integers."""
+        """Returns the index and the shape of an argument, and the smallest and largest value of an argument that
+        holds integers."""
         if _module_of(v) == "torch":
             whole = not v.dtype.is_floating_point and not v.dtype.is_complex and v.numel()
             return i, _shape_of(v) or (), int(v.min()) if whole else None, int(v.max()) if whole else None
@@ -3982,7 +4000,8 @@ class _Reference:
         allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
-        # infinity is also correct if the expected value is within its tolerance of the largest finite number
+        # an infinite output is also correct if the expected value plus the tolerance reaches the largest finite
+        # number
         if not got.dtype.is_complex:
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
@@ -4014,9 +4033,9 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """Returns own, the reference's output in its own precision. Each floating-point tensor in own gets an
-    attribute _reference of type _Reference. double: the reference's output in double precision. Returns None if
-    own and double differ in structure."""
+    """Returns own, the output that the reference computes without conversion to double. Each floating-point tensor
+    in own gets an attribute _reference of type _Reference. double: the reference's output in double precision.
+    Returns None if own and double differ in structure."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4038,9 +4057,9 @@ def _as(kind: Any, values: Iterable[Any]) -> Any:
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. Otherwise each value
-    changes by a random fraction of at most shaken / 2, where shaken is at least the machine epsilon of the element
-    type."""
+    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. With a number, each
+    value changes by a random fraction of at most shaken / 2. shaken is raised to the machine epsilon of the
+    element type if it is smaller."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -4074,8 +4093,8 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
-    """Estimates how many mantissa bits the computation used, from the root mean square of the error divided by that of
-    the values."""
+    """Estimates how many mantissa bits the computation used, from the root mean square of the error divided by the
+    root mean square of the values."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         error = max(w._reference.error(g) for g, w in known)
@@ -4094,8 +4113,8 @@ def _bits_found(got: Any, want: Any) -> float:
 
 
 def _one_sided(got: Any, want: Any) -> bool:
-    """Returns whether most errors have the same sign. Rounding errors have both signs, so a common sign means that
-    part of the work is missing."""
+    """Returns whether most errors have the same sign. Rounding errors have both signs, so errors of mostly one
+    sign mean that part of the work is missing."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
@@ -4168,8 +4187,7 @@ class _TimedSide:
 class _GpuLock:
     """A lock between the judges of one machine that use the same GPU. A judge holds the lock exclusively while it
     measures times. While a judge does not measure, it holds the lock shared, and releases the lock between two
-    calls of the candidate. device: GPU number;
-    None: no lock."""
+    calls of the candidate. device: GPU number; None: no lock."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
@@ -4184,7 +4202,7 @@ class _GpuLock:
         import time as clock
 
         began, (door, room) = clock.perf_counter(), places
-        # all judges wait in this queue, so that shared locks cannot starve an exclusive lock
+        # the lock file door is a queue of all judges, so that shared locks cannot starve an exclusive lock
         fcntl.flock(door, fcntl.LOCK_EX)
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)
@@ -4351,8 +4369,8 @@ class _Judge:
         return self._true(args, want) if self.inputs.tensors else want
 
     def _true(self, args: Tuple[Any, ...], want: Any) -> Any:
-        """Returns the expected tensors: the reference's output in double precision, or in its own precision if it does
-        not accept double."""
+        """Returns the expected tensors: the reference's output in double precision, or in the precision of the
+        inputs if the reference does not accept double."""
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
@@ -4412,17 +4430,17 @@ class _Judge:
         if any(self.error(got, v, ())[0] == 0 for v in args if _shape_of(v)) and reply.get("shares"):
             return "INPUT_RETURNED", "the output is an input"
         if self.error(got, self.decoy, ())[0] <= 1:
-            return "SNOOPED", "the output is a wrong result that the judge had planted in its call frames"
+            return "SNOOPED", "the output is a wrong result that the judge had planted in the call frames"
         if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
-            return "PRECOMPUTED", "the output is that of the public example, which had not been sent yet"
+            return "PRECOMPUTED", "the output belongs to the public example, which had not been sent yet"
         if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
-            return "MEMOIZED", "the output is that of an earlier call"
+            return "MEMOIZED", "the output is the expected output of an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
-            return "MEMOIZED", "the function returned the same output for other inputs, and it was correct there"
+            return "MEMOIZED", "the output equals an output for other inputs, for which it was correct"
         if hashlib.sha256(reply["out"]).digest() in self.answers and _shape_of(got):
-            return "CONSTANT_OUTPUT", "the function returned the same output for other inputs"
+            return "CONSTANT_OUTPUT", "the function returned the same output for different inputs"
         if self.inputs.tensors and (name := self._memory_in(got, want)):
             return name
         found = _bits_found(got, want)
@@ -4439,8 +4457,8 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Returns whether the output is that of another call. For tensors, the relative error decides, because the
-        tolerance of outputs with huge values accepts almost every output."""
+        """Returns whether the output is the expected output of another call. For tensors, the relative error
+        decides, because the tolerance of outputs with huge values accepts almost every output."""
         known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
@@ -4474,8 +4492,8 @@ class _Judge:
         return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
-        """Returns flag and evidence if the wrong elements are poisoned memory or all have the same value; otherwise
-        None."""
+        """Returns a flag and its evidence if the wrong elements are poisoned memory or all have the same value.
+        Returns None if neither is true."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -4521,9 +4539,10 @@ class _Judge:
     ) -> Optional[bool]:
         """Makes one call and compares the output with the reference.
 
-        what: name of the probe. word: the flag if the output is wrong. kind, sizes: kinds of data and sizes, if args
-        is None. remember: keep the expected output, to recognise it in later outputs. options: options of the request
-        "call". Returns whether the output was correct, or None if the reference itself raised an exception."""
+        what: name of the probe. word: the flag that a wrong output gets. If args is None, inputs are made with
+        random data of this kind and with these sizes. remember: keep the expected output, to recognise candidates
+        that return it later. options: further arguments of the request "call". Returns whether the output was
+        correct, or None if the reference itself raised an exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4679,7 +4698,8 @@ class _Judge:
                 self.probes[f"sizes: {sizes}"] = "skipped: integer inputs may be indices into arrays that would shrink"
                 continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
-        for kind in _KINDS:  # sizes are random in each run, so a candidate cannot list them as special cases
+        # sizes are random in each run, so a candidate cannot treat certain sizes as special cases
+        for kind in _KINDS:
             self.check(f"sizes: {_AT_RANDOM}, {kind}", word="SHAPE_BOUND", kind=kind, sizes=_AT_RANDOM)
 
     def memory(self) -> None:
@@ -4710,7 +4730,7 @@ class _Judge:
             self.ask(other, self.expected(other))
             if self.remote.ask("again", which=1)["out"] != first["out"]:
                 self.flag(
-                    "OUTPUT_ALIASED", "an output changed in a later call with other inputs"
+                    "OUTPUT_ALIASED", "an output changed during a later call with other inputs"
                 )
         answers = [self.ask(x, want, poison=p) for p in (math.nan, 1e30, math.nan, 1e30, math.nan, 1e30)]
         self.probes["repeats and poison"] = "ran"
@@ -4728,7 +4748,7 @@ class _Judge:
     def started(self) -> None:
         self.remote = self._process(self.spec)
         self.replaced()
-        if self.inputs.tensors:  # the first call may compile, so it runs without the GPU lock
+        if self.inputs.tensors:  # the first call may compile, so the judge makes this call without the GPU lock
             args = self.inputs.fresh()
             self.former.append(self.expected(args))
             reply = self.remote.ask("call", args=args, inplace=self.inplace)
@@ -4869,7 +4889,7 @@ class _Judge:
         }
 
     def _check_timed_outputs(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
-        """Checks the outputs that were kept while the candidate was timed, and its last output."""
+        """Checks the outputs that the candidate's process kept during the timing, and the last output."""
         try:
             outputs = _decode(reply["out"])
         except Exception:
@@ -4922,8 +4942,9 @@ class _Judge:
 
     def clock(self) -> None:
         """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. If most of the
-        time passes before the last call is submitted, the host limits the speed, not the GPU. Because other programs
-        may use the GPU for a while, a mismatch is measured again up to eight times, over more than a second."""
+        time passes before the last call is submitted, the host limits the speed, not the GPU. Because other
+        programs may use the GPU for a while, mismatching times are measured up to eight times, over more than one
+        second."""
         import time
 
         claimed = self.speed.get("time_ms")
@@ -4950,7 +4971,8 @@ class _Judge:
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
         """Returns the milliseconds per call, and the milliseconds per call that the host needs to submit the
-        calls. Each time is the shortest of several runs, because other programs may use the processors."""
+        calls. Both numbers are from the shortest of several runs, because other programs may use the
+        processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
         # number of sets of inputs; all sets take at most 128 MiB, and their copies as much again
@@ -4978,8 +5000,8 @@ class _Judge:
         return clock.perf_counter() - begin, submitted - begin
 
     def baseline(self) -> None:
-        """Compares the reference's time in the candidate's process with its time in this process, which never ran a
-        candidate."""
+        """Compares the reference's time in the candidate's process with the reference's time in the judge's
+        process, which never ran a candidate."""
         m, there = self.request, self.speed.get("reference_ms")
         if there is None:
             return
@@ -4990,14 +5012,14 @@ class _Judge:
             (record,) = _measure_functions({"reference": _TimedFunction(self.reference, m, ())}, options)
             here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
             _claimed[key] = here
-        self.probes["the reference elsewhere"] = "ran" if here else said
+        self.probes["the reference outside the candidate's process"] = "ran" if here else said
         if here and there > 1.3 * here + 0.002:
-            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} elsewhere"
+            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} alone"
             self.flag("BASELINE_SLOWED", said)
 
     def claims(self) -> None:
-        """Measures both functions with triton.testing.do_bench. The candidate's own process measures this time, and
-        the judge does not verify it."""
+        """Measures both functions with triton.testing.do_bench. The candidate's process measures the candidate
+        with do_bench, and the judge does not verify this time."""
         if self.gone:
             self.probes["do_bench_ms"] = "skipped: the candidate's process has ended"
             return
@@ -5039,8 +5061,9 @@ class _Judge:
         self._note_speed(records, len(batch), empty)
 
     def _batch(self, remotes: Sequence["_Remote"], target: float) -> Tuple[List[Any], float]:
-        """Returns the inputs of one timed batch of calls, and the seconds that an empty batch takes. The batch is long
-        enough that each process in `remotes` takes at least `target` seconds, within a limit on calls and bytes."""
+        """Returns the inputs of one timed batch of calls, and the seconds that an empty batch takes. The batch has
+        enough calls that each process in `remotes` takes at least `target` seconds, unless a limit on calls or
+        bytes is reached."""
         empty = sorted(_timed(remotes[0], []) for _ in range(15))[7]
         batch = [self.inputs.fresh()]
         most = max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
@@ -5077,9 +5100,9 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate is faster with inputs that it has just seen, because it keeps results. Times
-        vary on a busy machine, so the difference must appear in both orders (repeated inputs first or second) and in
-        two measurements."""
+        """Tests whether the candidate keeps results, and is therefore faster with inputs that it has just seen.
+        Times vary on a busy machine. The difference must therefore appear in two measurements and in both orders
+        (repeated inputs first or second)."""
         n = self.speed.get("calls_per_sample") or 1
         if self.device is not None:  # enough calls to take 1 ms, with at most 256 MiB of inputs
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
@@ -5099,7 +5122,8 @@ class _Judge:
 
     def _keep_fresh(self, which: int, n: int) -> None:
         """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
-        one set of inputs, and the process copies that set n times. Otherwise the judge sends n sets."""
+        one set of inputs, and the process copies that set n times. If contents cannot be drawn, the judge sends n
+        sets."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
@@ -5109,10 +5133,10 @@ class _Judge:
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if these two times do
-        not differ clearly, and None if the calls are too short to compare. The candidate's process keeps two
-        batches of n inputs and changes their contents itself, because sending them each time would take too
-        long."""
+        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if repeated and fresh
+        inputs do not take clearly different times, and None if the calls are too short to compare. The candidate's
+        process keeps two batches of n inputs and changes their contents itself, because sending new inputs for
+        each measurement would take too long."""
         nothing: List[float] = []
         # pairs of seconds (fresh inputs, repeated inputs); the two lists differ in which was measured first
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])
@@ -5183,7 +5207,7 @@ class _Judge:
             self.flag(gone.word, str(gone))
 
     def compete(self) -> None:
-        """Times the two functions. The GPU lock is exclusive only during the measurements."""
+        """Times the candidate and the reference. The GPU lock is exclusive only during the measurements."""
         if self.device is not None and not self.condemned:
             with self.gpu_lock.exclusive():
                 self.steps(self.measure)
@@ -5276,19 +5300,21 @@ def judge(
     """Tests a submitted function for known ways to appear fast, and times it against a trusted reference. Returns a
     Verdict.
 
-    The judge is not a security boundary: code that attacks its processes can still deceive it. Run a hostile
-    candidate in a container or a virtual machine, and read its source before you believe a speed.
+    The judge is not a security boundary: code that attacks the judge's processes can still deceive the judge. Run
+    a hostile candidate in a container or a virtual machine, and read its source before you believe a speed.
 
-    candidate: "file.py:name", or a function at the top level of a module. A separate process imports it.
+    candidate: "file.py:name", or a function at the top level of a module. A separate process imports the
+        candidate.
     reference: a function at the top level of a module. The judge's process calls the reference to get the expected
         outputs; a separate process times the reference.
     inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs with
         the structure of the examples, and varies their sizes and the kind of their data. Alternatively, inputs is
-        a function that takes a random.Random and returns such a tuple. The judge then calls this function before
-        each call of the candidate. If the reference returns None, the contents of its arguments are the output.
+        a function that takes a random.Random and returns such a tuple. In this case, the judge calls the function
+        `inputs` before each call of the candidate. If the reference returns None, the contents of its arguments
+        are the output.
     rtol, atol: as in kbench.compare.
     seed: seed of the inputs; by default random and secret.
-    allow: names of flags that this task permits.
+    allow: names of flags that the task permits; the judge does not raise them.
     timeout: seconds to wait for a reply of the candidate's process.
     max_time: seconds of sampling.
     bytes, flops: bytes moved and floating-point operations done by one call on a GPU, from which the share of the
@@ -5298,8 +5324,8 @@ def judge(
     do_bench: on a GPU, also report the times of triton.testing.do_bench.
 
     If the inputs are tensors on a GPU, the candidate, the reference and the compiled reference run in interleaved
-    rounds on the same buffers, as in kbench.compare. The expected output is that of the reference in double precision,
-    if the reference accepts double. A lock keeps two judges from timing on one GPU at the same time.
+    rounds on the same buffers, as in kbench.compare. If the reference accepts double, the reference's output in
+    double precision is the expected output. A lock keeps two judges from timing on one GPU at the same time.
 
     Keys of the verdict (None: does not apply; a wrong or rejected candidate has no times and no speedup):
     verdict, flags (word, level, evidence);
@@ -5353,7 +5379,7 @@ def _judge_main(words: Sequence[str]) -> int:
         help="FILE.py:NAME; NAME defaults to `candidate`, the reference's name, or the last function",
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task file; without it, FILE is also the task, and is trusted"
+        "--task", metavar="TASK.py", help="the task file; without --task, FILE is also the task and is trusted"
     )
     parser.add_argument("--rtol", type=float, help="relative tolerance (default: the task's, or by element type)")
     parser.add_argument("--seed", type=int, help="seed of the inputs (default: random and secret)")
@@ -5377,9 +5403,9 @@ def _judge_main(words: Sequence[str]) -> int:
     os.close(answer)
     os.waitpid(pid, 0)
     if not code:
-        _say(f"judge: {file} ended its process before there was a verdict")
+        _say(f"judge: importing {file} ended the process before there was a verdict")
     elif code[0] == 0:
-        _say(f"judge: {file} is its own task, so this verdict trusts it. Pass an untrusted file with another --task.")
+        _say(f"judge: {file} is candidate and task, so the verdict trusts it. Give an untrusted file a --task.")
     return code[0] if code else 1
 
 
@@ -5394,7 +5420,7 @@ def _judge_with(o: Any, path: str) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; --task names its file."
+                f"judge: {path} has no `{missing[0]}`. A task must define `reference` and `inputs`."
             )
         verdict = judge(
             o.file,
@@ -5422,7 +5448,7 @@ _USAGE = """\
 python -m kbench judge FILE [--task TASK.py]   judge a submitted function (see judge --help)
 python -m kbench --load FILE...                show records as a table; --html, --csv, ... write other formats
 
-A script that calls kbench.main() has its own command line: python SCRIPT --help lists the options."""
+A script that calls kbench.main() takes kbench's options: python SCRIPT --help lists these options."""
 
 
 def _main(words: Sequence[str]) -> int:

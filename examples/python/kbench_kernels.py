@@ -172,7 +172,7 @@ def _find_header() -> str:
 
 
 def _vendor_options() -> List[str]:
-    """Returns the compiler options that include the kernels of cuBLAS, if its header is found."""
+    """Returns the compiler options that add the kernels that call cuBLAS, if the header cublas_v2.h is found."""
     cuda = kbench._find_cuda()
     there = cuda and any(os.path.isfile(os.path.join(folder, "cublas_v2.h")) for folder in cuda.include)
     return ["-DKBK_CUBLAS"] if there else []
@@ -216,8 +216,9 @@ _known_codes: Dict[str, List[str]] = {}
 
 
 def _code_for(nvcc: List[str], arch: str) -> List[str]:
-    """nvcc's options for an architecture, such as sm_80 or sm_90a. If the GPU is newer than this nvcc, the options
-    generate PTX for nvcc's newest architecture. Raises Error if nvcc no longer supports the architecture."""
+    """Returns nvcc's options for a GPU architecture, such as sm_80 or sm_90a. If the architecture is newer than
+    nvcc, the options generate PTX for the newest architecture that nvcc supports. Raises Error if nvcc no longer
+    supports the architecture."""
     key = nvcc[0]
     if key not in _known_codes:
         said = ""
@@ -237,8 +238,8 @@ def _code_for(nvcc: List[str], arch: str) -> List[str]:
 
 
 class _Library:
-    """Holds the functions of a shared library as attributes, and the library's table of kernels. Raises Error if the
-    library does not match this file."""
+    """Holds the functions of a shared library as attributes, and the library's table of kernels. Raises Error if
+    the library does not match kbench_kernels.py."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -442,7 +443,7 @@ class _View(NamedTuple):
     kind: str
     value: Any
     shape: Tuple[int, ...]
-    dtype: str  # kbench's name of the element type (f32, ...); if it has none, the library's name
+    dtype: str  # kbench's name of the element type (such as f32), or the array library's name if kbench has none
     contiguous: bool
     address: int
     device: Optional[int]  # number of the GPU that holds the array; None: the array is in host memory
@@ -461,7 +462,7 @@ def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], size:
 
 
 def _view(x: Any) -> Optional[_View]:
-    """Returns the value as a _View; None if it is not an array."""
+    """Returns the value as a _View, or None if the value is not an array."""
     if kbench._module_of(x) == "torch" and hasattr(x, "data_ptr"):
         name = str(x.dtype).replace("torch.", "")
         device = (x.device.index or 0) if x.is_cuda else None
@@ -587,7 +588,7 @@ def _widened(raw: bytes, dtype: str) -> Any:
         raw, dtype = bytes(wide), "f32"
     form = {"f16": "e", "f32": "f", "f64": "d", "i32": "i", "i64": "q"}.get(dtype)
     if not form:
-        raise Error(f"kbench cannot read {dtype} arrays of this library. Use torch or cupy.")
+        raise Error(f"kbench cannot read arrays of {dtype} from this library. Use arrays of torch or cupy.")
     return (C.c_double * (len(raw) // struct.calcsize(form)))(*(v for (v,) in struct.iter_unpack("<" + form, raw)))
 
 
@@ -659,14 +660,15 @@ def _shape_text(shape: Sequence[int]) -> str:
 
 
 class _Fit(NamedTuple):
-    """A valid call of an operation: its inputs, their shapes, and its options."""
+    """The inputs, shapes and options of a valid call of an operation."""
 
     shape: _Shape
     dtype: str
     views: List[_View]
-    letters: Dict[str, Any]  # size of each dimension by its letter; "*": a tuple of sizes
+    # key: letter of a dimension; value: size of the dimension. The value of "*" is a tuple of sizes.
+    letters: Dict[str, Any]
     signature: _Signature
-    tensors: List[_Tensor]  # inputs, then outputs; the library describes them
+    tensors: List[_Tensor]  # the library's descriptions of all inputs, followed by those of all outputs
     options: Dict[str, Any]
 
     @property
@@ -811,7 +813,7 @@ class Operation:
         used = {d for _, dims in self._parsed("nn").inputs + self._parsed("nn").outputs for d in dims}
         for letter in used & set(_LETTERS):
             setattr(s, _LETTERS[letter], letters[letter])
-        # letters["*"] gives the number of rows if each row has C elements, otherwise of elements
+        # the dimensions * are rows if the signature also has a row length C; otherwise they are elements
         if "*" in used or not used:
             setattr(s, "rows" if "C" in used else "cols", math.prod(letters["*"]))
         s.stride = options.get("stride", 0)
@@ -890,8 +892,8 @@ class Operation:
     # --- formulas and oracle
 
     def bytes(self, *inputs: Any, **options: Any) -> float:
-        """Returns the minimum number of bytes that a call with these inputs moves: it reads each input and writes each
-        output once."""
+        """Returns the number of bytes that a call with these inputs moves if the call reads each input and writes
+        each output once."""
         fit = self._fit(inputs, options, host=True)
         return _host().kbk_row_bytes(self._row, C.byref(fit.shape), fit.elem)
 
@@ -1156,8 +1158,9 @@ def _empty(kind: str, shape: Sequence[int], dtype: str, device: Optional[int], p
 
 
 class Launch:
-    """A kernel with its inputs, outputs and scratch memory. Calling it only launches the kernel and returns .outputs,
-    which each call overwrites. stream: a cudaStream_t as a number; by default the current stream of torch or cupy."""
+    """A kernel with its inputs, outputs and scratch memory. Calling a Launch only launches the kernel and returns
+    .outputs, which each call overwrites. stream: a cudaStream_t as a number; by default the current stream of
+    torch or cupy."""
 
     def __init__(
         self,
@@ -1183,8 +1186,8 @@ class Launch:
         self._dtype = _DTYPES.index(fit.dtype)
 
     def why_not(self, stream: Optional[int] = None) -> Optional[str]:
-        """Launches the kernel. Returns None if the kernel was launched, otherwise the reason why it could not be
-        launched."""
+        """Launches the kernel. Returns None if the kernel was launched. If the kernel could not be launched,
+        returns the reason."""
         at = _current_stream(self._kind, self.device) if stream is None else stream
         why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
         return why.decode() if why else None
@@ -1197,7 +1200,8 @@ class Launch:
 
 
 class Kernel(Operation):
-    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling it with arrays on a GPU launches the kernel."""
+    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling a Kernel with arrays on a GPU launches the
+    kernel."""
 
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row], info: _Row) -> None:
         super().__init__(operation, direction, infos)
@@ -1205,7 +1209,7 @@ class Kernel(Operation):
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
         # the row of this implementation in the kernel table may have its own tolerances
         self._row = _host().rows[(operation, direction, self.implementation)]
-        self.note: str = info.note.decode()  # what this kernel changes compared with the previous rung
+        self.note: str = info.note.decode()  # how the kernel differs from the previous rung of its ladder
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
         self.sm: int = info.sm  # smallest compute capability on which the kernel runs (90 for 9.0); 0: any
@@ -1239,8 +1243,8 @@ class Kernel(Operation):
         return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
-        """Returns the library that allocates the outputs, and the GPU number. Raises Error if an array is on the wrong
-        device."""
+        """Returns the name of the library that allocates the outputs ("torch", "cupy" or "cuda"), and the number
+        of the GPU. Raises Error if an array is on the wrong device."""
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
@@ -1381,15 +1385,16 @@ class Kernel(Operation):
         backward: Optional[str] = None,
         **options: Any,
     ) -> Any:
-        """Launches the kernel and returns its output, without waiting for the GPU. Several outputs are a named tuple
-        (y, mean, rstd = ...). The library of the inputs (torch, cupy or this one) allocates the outputs.
+        """Launches the kernel and returns the output array without waiting for the GPU. Several outputs are a
+        named tuple (y, mean, rstd = ...). torch or cupy allocates the outputs if the inputs are arrays of torch or
+        cupy, otherwise kbench.
 
         out: arrays that receive the outputs; None in place of an output that is not needed, such as mean and rstd
         of layernorm in inference. stream: a cudaStream_t as a number; by default the current stream of torch or
         cupy, otherwise the default stream. options: keyword arguments that .options lists.
         backward: name of the backward implementation, used if torch tracks gradients of an input. By default, the
-            backward implementation has the name of the forward implementation; without such a backward kernel, the
-            highest rung that runs is used.
+            backward implementation has the name of the forward implementation; if there is no such backward
+            kernel, the highest rung that runs is used.
 
         Raises Error if the inputs have wrong shapes or types, or if the kernel cannot be built or launched.
 """
@@ -1407,7 +1412,7 @@ class Kernel(Operation):
 
 
 def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
-    """Returns the backward kernels of a forward kernel, in the order in which they are tried."""
+    """Returns the backward kernels of a forward kernel, in the order in which kbench tries the kernels."""
     if kernel.operation in ("matmul", "bmm"):
         return [kernel]
     found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
@@ -1486,7 +1491,7 @@ def _first_that_runs(
             error = error or e
             continue
         return dict(zip(kernel.outputs, outputs if isinstance(outputs, tuple) else (outputs,)))
-    raise error or Error("No kernel of this operation supports this element type.")
+    raise error or Error("No kernel of the operation supports the element type of the inputs.")
 
 
 def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
@@ -1595,8 +1600,8 @@ class Kernels:
     def rows(self) -> List[Dict[str, Any]]:
         """Returns the table of kernels as a list of dicts, one per kernel. The keys are operation, direction,
         implementation, rung, dtypes, sm (smallest compute capability, 90 for 9.0), exact, alignment (in bytes, by
-        element type), vendor, unordered, tf32, formula and note. For each key except alignment, a Kernel has an
-        attribute of the same name."""
+        element type), vendor, unordered, tf32, formula and note. A Kernel has an attribute for each of the keys
+        except alignment."""
         return [
             {
                 "operation": k.operation,
@@ -1684,12 +1689,12 @@ class Kernels:
         an operation get the same inputs, are checked with the same oracle, and run in interleaved rounds with a
         cold L2 cache. Needs a GPU and PyTorch. Returns the records.
 
-        operations: names of operations; by default those of the standard comparison.
+        operations: names of operations; by default the operations of the standard comparison.
         peers: of "torch", "compile" (torch.compile), "triton", "cudnn", "fa2" (FlashAttention 2), "cupy". Peers that
             are not installed are listed in .missing, and on stderr.
         shapes: a dict, or a list of dicts, with batch_size, sequence_length, tensor_dimension and other axes of the
             operation (vocabulary, heads, causal, n, stride, among, layout). Replaces sizes.
-        dtypes: any of "f32", "f16", "bf16"; by default those of each operation's standard comparison.
+        dtypes: any of "f32", "f16", "bf16"; by default the element types of each operation's standard comparison.
         implementations: by default all except the first (slowest) rungs of each ladder.
         directions: any of "fwd", "bwd", "fwdbwd", "run"; by default all.
         sizes: "usual": large shapes; "small": tensors that stay in the L2 cache, launched as CUDA graphs
@@ -1721,7 +1726,7 @@ class Kernels:
         _need_gpu()
         if not _installed("torch"):
             raise Error(
-                "kernels.suite needs PyTorch for its inputs and most peers, and it is not installed: pip install torch"
+                "kernels.suite needs PyTorch, which is not installed, for its inputs and most peers: pip install torch"
             )
         device = kbench._library().device()
         for dtype in dict.fromkeys(d for _, d, _ in plan):
@@ -1791,7 +1796,7 @@ _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
 _ALSO: List[Tuple[str, str, Dict[str, Any]]] = [
     ("attention", "f16", _axes(4, 4096, 128, heads=16, causal=1)),
 ]
-# comparisons that run only if their operation is named in operations
+# comparisons that run only if the caller names their operations
 _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("mul,div", "f32,bf16", _axes(16, 2048, 4096)),
     ("bmm", "f32,bf16", _axes(64, 256, 256)),
@@ -1938,8 +1943,8 @@ def _installed(module: str) -> bool:
     return True
 
 
-# Bounds on the error of the peers, ||got - want|| / ||want||. The tolerances are loose: a peer may round intermediate
-# results, but it must compute the right operation.
+# Bounds on the error of the peers, ||got - want|| / ||want||. The bounds are loose, because a peer may round
+# intermediate results. They still detect a peer that computes another operation.
 _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
@@ -1962,8 +1967,8 @@ def _engine_stream(device: int) -> int:
 
 
 class _Comparison:
-    """The comparison of an operation in one direction, element type and shape: its inputs, its oracle, and all
-    implementations."""
+    """The inputs, the oracle and all implementations for the comparison of an operation in one direction, element
+    type and shape."""
 
     def __init__(
         self, operation: Operation, dtype: str, axes: Dict[str, Any], seed: int, device: int, stream: int
@@ -2083,8 +2088,8 @@ class _Comparison:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """Returns a dict from the name of each implementation that runs on this GPU to a Launch with its own
-        outputs, and the Kernel. Kernels that do not run are added to missing, with the reason."""
+        """Returns a dict from the name of each implementation that runs on this GPU to a pair: a Launch with
+        outputs of its own, and the Kernel. Kernels that do not run are added to missing, with the reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2185,8 +2190,8 @@ class _Comparison:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """Checks the values and the share of the kept elements in a peer's dropout output. Other elements are not
-        compared, because a peer's random mask differs."""
+        """Checks the values and the share of the elements that a peer's dropout keeps. Dropped elements are not
+        compared, because each peer has another random mask."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2380,7 +2385,8 @@ class _PeerFunctions:
 
         if hasattr(config, "donated_buffer"):
             config.donated_buffer = False  # allows retain_graph=True, because the backward pass runs repeatedly
-        self.torch.compiler.reset()  # without reset(), torch runs a function eagerly after it has compiled eight shapes
+        # without reset(), torch.compile runs a function eagerly after eight shapes were compiled
+        self.torch.compiler.reset()
         return self._of_forward(self.torch.compile(forward, dynamic=False))
 
     def _attention(self, backend: str) -> Optional[Callable[[], Any]]:
@@ -2596,9 +2602,9 @@ _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_ent
 
 class Comparisons(Records):
     """The records of kernels.suite and their tables. Each row of a table shows one comparison: the fastest kernel
-    of kbench and its share of the measured peak. The row also shows this kernel's speed relative to a copy of the
-    same number of bytes in the same run, and relative to the best peer. .missing: list of (implementation, reason)
-    of implementations that were not measured."""
+    of kbench and its share of the measured peak. The row also shows the speed of this fastest kernel relative to a
+    copy of the same number of bytes in the same run, and relative to the best peer. .missing: list of
+    (implementation, reason) of implementations that were not measured."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         super().__init__(records)
@@ -2699,7 +2705,7 @@ class Comparisons(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Returns a Markdown table with every comparison, and means() below it."""
+        """Returns a Markdown table with every comparison. The means of means() follow the table."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2733,8 +2739,8 @@ class Comparisons(Records):
     def means(self) -> Dict[str, Tuple[float, int]]:
         """Returns a dict from the name of a peer to (geometric mean of the peer's time divided by kbench's time,
         number of rows that the mean covers). The names are the best peer of each row, the best peer except Triton
-        (whose kernels are part of this file), PyTorch and torch.compile. A mean covers the rows in which the peer
-        was measured."""
+        (whose kernels are in kbench_kernels.py), PyTorch and torch.compile. A mean covers the rows in which the
+        peer was measured."""
         rows, out = list(self._shown()), {}
         triton, torch, compiled = (_PEER_NAMES[p] for p in ("triton", "torch", "compile"))
         of: Dict[str, Callable[[str], bool]] = {"the best peer": lambda p: True}
@@ -2752,8 +2758,8 @@ class Comparisons(Records):
         return out
 
     def summary(self) -> str:
-        """Returns a Markdown table with one row per group of operations, which gives the range over element types and
-        shapes, and means() below it."""
+        """Returns a Markdown table with one row per group of operations. A row gives the range of the results over
+        element types and shapes. The means of means() follow the table."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]
@@ -2818,8 +2824,8 @@ def _main(words: Sequence[str]) -> int:
         description="Compares the kernels of kbench with PyTorch and other libraries, and prints a table. Needs a "
         "GPU and PyTorch.",
     )
-    parser.add_argument("--json", metavar="FILE", help="save the records, after each comparison")
-    parser.add_argument("--load", metavar="FILE", help="print the table of saved records; needs no GPU")
+    parser.add_argument("--json", metavar="FILE", help="file that gets the records after each comparison")
+    parser.add_argument("--load", metavar="FILE", help="print the table of a FILE of --json; needs no GPU")
     parser.add_argument("--op", metavar="A,B", help="names of operations (default: all with peers)")
     parser.add_argument("--dtype", metavar="A,B", help="element types: f32, f16, bf16")
     parser.add_argument("--peers", metavar="A,B", default=",".join(_PEERS), help="peers: " + ", ".join(_PEERS))
@@ -2830,7 +2836,7 @@ def _main(words: Sequence[str]) -> int:
         "--sizes",
         choices=list(_SIZES_OF),
         help="usual: large tensors in memory; small: tensors in the L2 cache, launched as CUDA graphs; compiled: the "
-        "shapes for the comparison with torch.compile. With --load: print only rows with these sizes",
+        "shapes for the comparison with torch.compile. With --load: print only the rows of these sizes",
     )
     parser.add_argument("--list", action="store_true", help="list the operations")
     form = parser.add_mutually_exclusive_group()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The judge with tensors: it must flag every trick, and accept every honest kernel of PyTorch, Triton and this
-library.
+"""Tests the judge with tensors. The judge must flag every trick, and accept every honest kernel of PyTorch, Triton
+and kbench_kernels.cuh.
 
     judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
              [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
@@ -41,12 +41,14 @@ class Job(NamedTuple):
     task: str
     path: str
     inputs: Any  # key of the task's inputs in the dict INPUTS
-    words: Optional[Sequence[str]] = None  # the judge must raise one of these flags
+    # names of flags, of which the judge must raise at least one; None: an honest function
+    words: Optional[Sequence[str]] = None
     compiled: bool = False
     do_bench: bool = False
-    bytes: Optional[float] = 0  # 0: the judge measures no peaks, which takes long in each process
+    # bytes per call; 0: the judge measures no peak bandwidth, which would take long in each process
+    bytes: Optional[float] = 0
     rtol: Optional[float] = None
-    built: Any = None  # group of kernels and element type that must be built before this function is judged
+    built: Any = None  # (group of kernels, element type) that must be built before the function is judged
 
 
 def one(job):
@@ -108,7 +110,7 @@ def written_out(gpu):
 
 def of_library(which, folder):
     """Returns the library's kernels. Writes a copy of library.py that sets the environment variables of the build,
-    because a candidate's process does not inherit them."""
+    because a candidate's process does not inherit these variables."""
     import library
 
     path = os.path.join(folder, "library.py")
@@ -123,8 +125,8 @@ def of_library(which, folder):
 
 
 def capability():
-    """Returns the compute capability of the GPU: 90 for 9.0. Call it only in a process that may initialise
-    CUDA."""
+    """Returns the compute capability of the GPU: 90 for 9.0. A child process reads it, because the parent
+    must not initialise CUDA."""
     code = "import torch; print(*torch.cuda.get_device_capability())"
     major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()
     return 10 * int(major) + int(minor)
@@ -220,8 +222,8 @@ class Builder:
 
 
 class Crew:
-    """The worker processes. They are forks of this process, which has imported the slow modules but has not
-    initialised CUDA."""
+    """The worker processes. The worker processes are forks of this process, which has imported the slow modules
+    but has not initialised CUDA."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []
@@ -293,8 +295,8 @@ def verdicts(crew, jobs, builder, end):
             waiting.remove(job)
             yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
         for member in [m for m in crew.members if not m["job"]]:
-            # prefers a process that has judged a function of the same task, because it has cached the time of the
-            # task's reference
+            # prefers a process that has judged a function of the same task, because that process has cached the
+            # time of the task's reference
             ready = [job for job in waiting if job.built in built]
             job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
             if job is None:
@@ -351,7 +353,8 @@ def markdown(rows):
 
 
 def steps(kept):
-    """Returns the time of each step of the judge, slowest first, and the function that took the most time."""
+    """Returns lines with the time of each step of the judge, slowest first, and the function for which the step
+    took longest."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():
@@ -420,7 +423,7 @@ def start_all(parser, o):
     """Starts the processes that judge and the build of the library's kernels; makes the list of functions."""
     # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
-    import torch  # noqa: F401 - imported for all copies of this process
+    import torch  # noqa: F401 - imported once, before the worker processes are forked
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)

@@ -75,7 +75,7 @@ def contests():
         wrong,
     )
     check(
-        "a failed record has its reason",
+        "a failed record holds the reason of the failure",
         "IndexError" in raises.message and isinstance(raises.exception, IndexError),
         raises,
     )
@@ -171,7 +171,7 @@ def comparing():
     )
     check("arrays: a comparison", all(v.verified for v in r), r)
 
-    class Jax:  # simulates a jax array on the host; its module jaxlib has no random numbers
+    class Jax:  # simulates a jax array on the host, whose type belongs to the module jaxlib
         __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
 
         def __init__(self, values):

@@ -98,8 +98,8 @@ def others():
 
 
 def stage():
-    """Tests the parts of the GPU code that need no GPU: the change of inputs before each sample, the order of
-    functions, and the mapping of the engine's statuses to verdicts."""
+    """Tests the parts of the judge's GPU code that need no GPU: how the inputs change before each sample, the
+    order of functions, and how statuses of the engine become verdicts."""
     pool = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
     draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 
@@ -170,7 +170,7 @@ def errors_of_the_engine(fine):
         judge._note_records({"candidate beside reference": failed, "reference beside reference": fine})
         v = judge.verdict()
         check(f"an error: {word}", v.verdict in ("REJECTED", "WRONG", "SUSPECT") and v.time_ms is None, repr(v))
-        check(f"an error: {word}: its name", v.words[0] == word or word in kbench._RAISED, repr(v))
+        check(f"an error: {word}: the name of the flag", v.words[0] == word or word in kbench._RAISED, repr(v))
         check(f"an error: {word}: why", "so it was" in v.flags[0]["evidence"], repr(v))
         both = a_judge()
         both._note_records({"candidate beside reference": failed, "reference beside reference": failed})
@@ -228,7 +228,7 @@ def all_of_it():
         args, theirs = kbench._copy(inputs.examples), kbench._copy(inputs.examples)
         kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, pickle.loads(pickle.dumps(draw)))
-        check("random draws: both processes get the same values", args == theirs, (args, theirs))
+        check("random draws: the judge and the candidate get the same values", args == theirs, (args, theirs))
         check(
             "random draws: inputs keep their shapes",
             [*map(kbench._shape_of, args)] == [(4, 3), (5,), None, (4,)], args,
@@ -361,7 +361,7 @@ def lists():
 
     for seed in range(1 if SHORT else 3):
         v = judged("honest", "another_order", (task.reference, own), seed=seed)
-        check(f"lists: other sizes in each call, seed {seed}", v.time_ms and honest_words(v), repr(v))
+        check(f"lists: inputs with new sizes in each call, seed {seed}", v.time_ms and honest_words(v), repr(v))
     inputs = kbench._Inputs(own, 5)
     for _ in range(200):
         args = inputs.fresh()
@@ -426,7 +426,7 @@ def arrays():
     )
     check("arrays: a task that allows views", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
-    check("arrays: other layouts, with inputs made by the task", v.words == ["LAYOUT_BOUND"], repr(v))
+    check("arrays: inputs made by the task get other memory layouts", v.words == ["LAYOUT_BOUND"], repr(v))
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
     check("arrays: inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
@@ -469,8 +469,8 @@ def tensors():
 
 
 def rough_inputs(torch):
-    """Tests the result of a matrix product whose inputs are rounded to ten mantissa bits, as tensor cores round
-    f32. A tolerance of 1 % must accept this result, even if the terms of a sum cancel."""
+    """Tests a matrix product whose inputs are rounded to ten mantissa bits. Tensor cores round f32 in this way. A
+    tolerance of 1 % must accept this result, even if the terms of a sum cancel."""
     torch.manual_seed(2)
     a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
     judge = kbench._Judge.__new__(kbench._Judge)
@@ -527,8 +527,8 @@ def several_tensors(torch):
 
 
 def drawn_tensors(torch):
-    """Tests that a draw gives every kind of tensor the same values in both processes, and does not change the tensor's
-    version counter."""
+    """Tests that a draw fills every kind of tensor with the same values in the judge's and in the candidate's
+    process. A draw must not change the tensor's version counter."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),
@@ -546,7 +546,7 @@ def drawn_tensors(torch):
         kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, draw)
         for name, v, w, old in zip(some, args, theirs, before):
-            check(f"random draws: {name}: both processes get the same values", torch.equal(v, w), (v, w))
+            check(f"random draws: {name}: judge and candidate get the same values", torch.equal(v, w), (v, w))
             new = (v != old).float().mean() if v.dtype not in (torch.bool, torch.int64) else 1
             check(f"random draws: {name}: more than 90 % of the elements are new", new > 0.9, (v, old))
             if name == "whole":

@@ -55,7 +55,7 @@ def near(what, got, want, rtol=1e-12):
 
 
 class OnDevice:
-    """An object with the interface of a GPU array; its memory is never read."""
+    """An object with the interface of a GPU array, whose memory is never read."""
 
     def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
         if dtype:
@@ -200,7 +200,7 @@ def formulas():
     x = memoryview(array("f", range(12))).cast("B").cast("f", (3, 4))
     soft = kernels["softmax", "fwd"]
     check("bytes", soft.bytes(x) == 2 * 12 * 4, soft.bytes(x))
-    check("bytes of a list are those of doubles", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
+    check("the elements of a list count as doubles of 8 bytes", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
     mm = kernels["matmul", "fwd", "naive"]
     check("flops", mm.flops(x, x, layout="nt") == 2 * 3 * 3 * 4)
     check("no scratch", mm.scratch(x, x, layout="nt") == 0)
@@ -240,9 +240,16 @@ def checks():
     near_it = square(floats(v * (1 + 1e-3 * (-1) ** i) for i, v in enumerate(right)))
     tf32 = kernels["matmul", "fwd", "tf32"]
     said = raised(tf32.check, near_it, square(a), square(b))
-    check("tf32 has its own error bounds", tf32.tf32 and said is None, said)
-    says("others have f32 bounds", ["C:"], kernels["matmul", "fwd", "naive"].check, near_it, square(a), square(b))
-    many = 3 << 19  # more elements than the check compares; it compares equally spaced parts
+    check("the kernel tf32 has larger error bounds than f32", tf32.tf32 and said is None, said)
+    says(
+        "a kernel without TF32 has the error bounds of f32",
+        ["C:"],
+        kernels["matmul", "fwd", "naive"].check,
+        near_it,
+        square(a),
+        square(b),
+    )
+    many = 3 << 19  # more elements than the check compares, which samples equally spaced parts
     x = floats([1.5]) * many
     y = floats([1.5]) * many
     check("a large one", raised(kernels["copy", "run"].check, y, x) is None)

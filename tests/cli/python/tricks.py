@@ -61,7 +61,7 @@ def public_example_alone(x, a):
 def by_identity(x, a):
     key = id(x)
     if key not in kept:
-        kept[key] = x, reference(x, a)  # keeps the list x alive, so that no later list gets its id
+        kept[key] = x, reference(x, a)  # keeps x alive, so that no later list has the id of x
     return list(kept[key][1])
 
 

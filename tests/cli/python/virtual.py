@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, its times are as accurate as those of a C
-program; without CUPTI, the intervals are wider. Ends with "N passed, N failed"."""
+"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, kbench.py measures times as accurately as a
+C program; without CUPTI, the confidence intervals are wider. Ends with "N passed, N failed"."""
 
 import contextlib
 import ctypes
@@ -67,8 +67,8 @@ check("under a profiler, CUPTI is not used", bias == "fitted", bias)
 library = loaded()
 
 # Some library calls return an error under stream capture because of the library's own state. kbench times a
-# function with such a library call, but does not audit the function. kbench does not time a function that fails
-# under stream capture because it synchronizes or copies
+# function that makes one of these calls, but does not audit the function. kbench does not time a function that
+# fails under stream capture because it synchronizes or copies
 library.captures_known = library.handle.captures_known
 library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
 
@@ -207,7 +207,7 @@ class Node:
 
 class Leaf(Node):
     """Simulates the autograd node of a leaf tensor. If only the leaf's gradient is computed, autograd does not run
-    this node, but calls the hooks of the leaf tensor."""
+    the leaf's node, but calls the hooks of the leaf tensor."""
 
     def __init__(self, stream):
         super().__init__(stream)

@@ -25,9 +25,9 @@ def __getattr__(name):
 
 
 def names(which, capability):
-    """Selects functions of this file. some: the highest rung of a few operations in f32. all: every kernel once;
-    successive kernels of a ladder get different element types. types: every kernel in each of its element
-    types."""
+    """Returns names of functions in library.py, selected by `which`. some: the highest rung of a few operations in
+    f32. all: every kernel once; successive kernels of a ladder get different element types. types: every kernel in
+    each of its element types."""
     found, place = [], {}
     for k in kbench.kernels:
         at = place[k.name] = place.get(k.name, -1) + 1

@@ -261,7 +261,8 @@ def attention_bwd(do, q, k, v, o, lse):
 
 class Inputs:
     """inputs("softmax_fwd", "bf16") returns the inputs for the judge as a tuple of examples. If some inputs depend
-    on others, for example on outputs of the forward operation, it returns a function that makes such a tuple."""
+    on others, for example on outputs of the forward operation, inputs() returns a function that makes such a
+    tuple."""
 
     KINDS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -335,8 +336,8 @@ class Inputs:
 
 
 class Tasks(dict):
-    """Inputs by operation and element type. The inputs are made on first use, so that importing this file does not
-    touch the GPU."""
+    """Inputs by operation and element type. The inputs are made on first use, so that importing operations.py does
+    not touch the GPU."""
 
     def __missing__(self, key):
         self[key] = Inputs()(*key)

@@ -117,8 +117,8 @@ def centred(x):
 
 
 def _made():
-    """Returns the inputs of all tasks. One random generator makes them, so a new input must be made after all
-    existing ones."""
+    """Returns the inputs of all tasks. One random generator makes all inputs, so code for a new input must follow
+    the code for all existing inputs."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     small = 1 if device == "cuda" else 4  # sizes are divided by this number
     generator = torch.Generator().manual_seed(1)
@@ -143,7 +143,7 @@ def _made():
 
 
 class _Inputs(dict):
-    """The inputs are made on first use, so that importing this file does not touch the GPU."""
+    """The inputs are made on first use, so that importing tasks.py does not touch the GPU."""
 
     def __missing__(self, task):
         self.update(_made())

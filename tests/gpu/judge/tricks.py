@@ -127,7 +127,8 @@ def by_samples(x, w, b):
 
 @word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
 def only_what_changed(x, w, b):
-    """The function computes at least one row, so known inputs take as long as inputs with one new element."""
+    """The function computes at least one row, so inputs that the function has seen take as long as inputs with one
+    new element."""
     places = [(x.shape, w.shape, float(v)) for v in (x[0, 0], x[-1, -1])]
     was = next((kept[k] for k in places if k in kept), None)
     if was is None or not torch.equal(w, was[1]) or not torch.equal(b, was[2]):
