@@ -59,7 +59,7 @@ def backend_of(name, q, k, v, causal):
 
 def comparison(shape, dtype, causal, options, missing):
     """Compares all implementations in one shape and one element type. Returns the records. Implementations that cannot
-    run are appended to missing."""
+    run are appended to the list missing."""
     import torch
 
     b, h, s, d = shape
@@ -136,8 +136,12 @@ def shape_of(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", type=shape_of, action="append", metavar="B,H,S,D", help="one shape; repeatable")
-    parser.add_argument("--dtype", action="append", choices=sorted(OFF), help="an element type; repeatable (all)")
-    parser.add_argument("--backend", action="append", choices=list(BACKENDS), help="a backend; repeatable (all)")
+    parser.add_argument(
+        "--dtype", action="append", choices=sorted(OFF), help="an element type; repeatable (default: all types)"
+    )
+    parser.add_argument(
+        "--backend", action="append", choices=list(BACKENDS), help="a backend; repeatable (default: all backends)"
+    )
     parser.add_argument("--causal", action="store_true")
     parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of sampling per function")
     parser.add_argument("--seed", type=int, default=42)

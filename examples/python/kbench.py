@@ -293,9 +293,10 @@ def _pip_folders() -> List[str]:
 
 
 def _cuda_of_pip() -> Optional[_Cuda]:
-    """Returns the oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older
-    runtime. Some CUDA headers are in wheels other than the runtime's wheel, and may be in other folders. The
-    wheels contain the runtime library only under its soname (libcudart.so.13), not as libcudart.so."""
+    """Returns the oldest complete CUDA runtime among pip's wheels, or None. A driver supports every CUDA runtime
+    that is older than the driver. Some CUDA headers are in wheels other than the runtime's wheel, and may be in
+    other folders. The wheels contain the runtime library only under its soname (libcudart.so.13), not as
+    libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -315,7 +316,7 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 def _find_cuda() -> Optional[_Cuda]:
     """Returns the CUDA runtime of a CUDA toolkit, or without a toolkit that of pip's wheels. Returns None if
-    neither is installed, or if KBENCH_NO_CUDA is set."""
+    neither a toolkit nor the wheels are installed, or if KBENCH_NO_CUDA is set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -368,7 +369,7 @@ def _cache() -> str:
 def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
     """Returns the path of the library that command_to(header, output) builds. A library that the same command built
     from the same headers is reused. what: the library's name in the message that is printed to stderr before the
-    build. Raises Error if the folder cannot be written or the build fails."""
+    build. Raises Error if the cache folder cannot be written or the build fails."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
     for source in [header, *_find_addons(header)]:
         with open(source, "rb") as f:
@@ -382,7 +383,7 @@ def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[
         os.makedirs(folder, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(
             suffix=".so", dir=folder
-        )  # two processes may build the same library at the same time
+        )  # a temporary name, because two processes may build the library at the same time
     except OSError as error:
         raise Error(
             f"The library cannot be stored in {folder} ({error.strerror}). Set XDG_CACHE_HOME to a writable folder."
@@ -470,8 +471,8 @@ class _Library:
 
     def calibrate(self, device: int) -> None:
         """Calibrates the event timer with the durations that CUPTI reports for empty kernels. Only the first call
-        has an effect. Without CUPTI, or when an external profiler is attached, the event timer is not calibrated,
-        and the confidence intervals of short kernels are wider."""
+        of calibrate has an effect. Without CUPTI, or when an external profiler is attached, the event timer is not
+        calibrated, and the confidence intervals of short kernels are wider."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
             durations = _cupti_durations(self.handle._name, device)
             self.kbi_calibrate_from(durations, len(durations))
@@ -485,7 +486,8 @@ _PROFILERS = (
     "NSYS_PROFILING_SESSION_ID",
     "NV_SANITIZER_INJECTION_PORT_BASE",
 )
-# Role 2 in KBENCH_STARTED_AS makes the library measure with CUPTI and write the durations to the file descriptor.
+# Role 2 in KBENCH_STARTED_AS makes the library measure empty kernels with CUPTI and write their durations to a
+# file descriptor.
 _CUPTI_SCRIPT = """
 import ctypes, os, sys
 os.environ["KBENCH_STARTED_AS"] = f"{os.getpid()},2,{sys.argv[2]},{sys.argv[3]}"
@@ -991,7 +993,10 @@ class _Job:
             output = call(stream)
         kb = self.state or _library().kb_current()
         if kb and backwards.elsewhere:
-            note = "PyTorch runs the backward pass on the stream of the forward pass: not captured, not inspected"
+            note = (
+                "PyTorch runs the backward pass on the stream of the forward pass, "
+                "so kbench could not capture and inspect the function"
+            )
             _library().kb_note(kb, b"%s", _as_message(note))
             _library().kb_expect(kb, _EXPECT["no_capture"])
         return output
@@ -1215,7 +1220,7 @@ def save(records: Any, path: str) -> None:
     records: one record, or an iterable of records.
     path: a file name that ends in .json (one JSON array) or .jsonl (one JSON record per line). A device file or a
         pipe may have any name and gets a JSON array.
-    Raises Error for another file name extension, and OSError if the file cannot be written."""
+    Raises Error for a file name with another extension, and OSError if the file cannot be written."""
     ending = os.path.splitext(path)[1].lower()
     is_file = not os.path.exists(path) or os.path.isfile(path)
     if is_file and ending not in (".json", ".jsonl"):
@@ -1243,7 +1248,7 @@ _WRITERS = {
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
     """Returns a stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache
     state and the timer, and the key shared_buffers was named stage_shared. The option --load of kbench programs
-    converts old records to the same keys."""
+    also converts old records to the keys of schema 3."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1331,8 +1336,8 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Runs kbench's command line and captures the output to the file descriptors in handles. Returns the exit
-    code and the captured text."""
+    """Runs kbench's command line and captures its output to the file descriptors that handles lists. Returns the
+    exit code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1537,7 +1542,8 @@ def compare(
         inputs after a call are compared instead of outputs.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
-    bytes, flops, items: the work of one call, from which the rates in the record are computed.
+    bytes, flops, items: bytes moved, floating-point operations and items of one call, from which rates are
+        computed.
     params, dtype: parameters of the comparison, which are stored in the record.
     before: a function that is called with the inputs before each sample, outside the timed region.
     host: True for work on the host, which needs no GPU.
@@ -1938,7 +1944,8 @@ class Case:
         return Buffer(address, count, dtype, self.gpu and where == 0)
 
     def fill(self, buffer: Buffer, kind: str = "normal") -> None:
-        """Fills a buffer: "zero", "normal", "uniform" or "iota". A seed gives the same values on every machine."""
+        """Fills a buffer: "zero", "normal", "uniform" or "iota". The same seed gives the same random values on
+        every machine."""
         self._lib.kbi_fill(
             self._kb,
             buffer.address,
@@ -1983,7 +1990,7 @@ class _Registered:
         note: Optional[str],
     ) -> None:
         self.fn = fn
-        self.running: Dict[int, Tuple[Case, _Job]] = {}  # cases that have begun but not ended; key: kb_state
+        self.running: Dict[int, Tuple[Case, _Job]] = {}  # key: address of the kb_state of a running case
         self.interrupts = _Interrupts()
         # keeps the axes alive, because self.axes points to their strings
         rows = self.rows = [_axis(k, v) for k, v in axes.items()]
@@ -2158,12 +2165,13 @@ def do_bench(
         quantile, a list for several. Replaces return_mode.
     return_mode: "min", "max", "mean", "median" or "all" (the list of samples).
     host: True for work on the host.
-    Raises Error if there is no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become warnings.
+    Raises Error if kbench measured no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become
+    warnings.
 
     If Triton is installed, triton.testing.do_bench times GPU work as well, with the same arguments. do_bench.last
-    then is the pair (ms measured by kbench, ms measured by Triton). The pair holds only the first of several
-    quantiles, and the median of a list of samples. Without Triton, and for work on the host, do_bench.last is
-    None."""
+    then is the pair (ms measured by kbench, ms measured by Triton). If do_bench returns several quantiles, the
+    pair holds the first quantiles; for a list of samples, the pair holds the medians. Without Triton, and for work
+    on the host, do_bench.last is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
@@ -2461,7 +2469,7 @@ _FLAGS = {
     "INVALID_TASK": ("INVALID_TASK", "the task cannot tell correct results from wrong ones"),
     "HOST_BOUND": (
         "WARN",
-        "more than 5 % of the time is the judge's own overhead, so the speedup is closer to 1 than the true one",
+        "more than 5 % of the time is the judge's own overhead, so the measured speedup is too close to 1",
     ),
     "GLOBAL_STATE": ("WARN", "the candidate changed settings of the whole process"),
     "TASK_SHARED": ("WARN", "candidate and reference are in one file, so the judge's process imports both"),
@@ -2528,8 +2536,8 @@ def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
 
 def _encode(value: Any, layout: bool = False) -> bytes:
     """Serialises plain values, arrays and tensors exactly, in a format that is safe to read from an untrusted process.
-    A value of any other type is replaced by the name of its type. layout: includes the strides of tensors that are
-    not contiguous."""
+    A value of any other type is replaced by the name of its type. layout=True: also serialises the strides of
+    tensors that are not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -2794,8 +2802,8 @@ def _poison(sizes: Sequence[int], value: float) -> None:
 
 
 def _poison_byte(value: float) -> int:
-    """Returns the byte that fills poisoned memory. Elements made of 0xFF bytes are NaN, and elements made of 0x7B
-    bytes are large numbers, in every floating-point format."""
+    """Returns the byte with which _poison fills memory. Elements made of 0xFF bytes are NaN, and elements made of
+    0x7B bytes are large numbers, in every floating-point format."""
     return 0xFF if value != value else 0x7B
 
 
@@ -2919,7 +2927,7 @@ class _Server:
         self.args: Any = ()
         self.held: List[Any] = []  # the outputs of the last three calls
         self.batch: List[Any] = []  # inputs of the calls that the next request "go" makes
-        self.kept: Dict[int, List[Any]] = {}  # inputs that "keep" has stored; key: `which` of that request
+        self.kept: Dict[int, List[Any]] = {}  # key: `which` of a request "keep"; value: the stored inputs
         self.outputs: List[Any] = []
         self.baselines: Dict[str, Callable[..., Any]] = {}
         self.pool: Any = None
@@ -3014,8 +3022,8 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Keeps inputs for n calls. If the request holds fewer than n sets of inputs, each set is copied several
-        times."""
+        """Stores inputs for n later calls. If the request holds fewer than n sets of inputs, each set is copied
+        several times."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3118,8 +3126,8 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Returns whether torch.compile has replaced the function. Loading torch.compile wraps some functions of
-        torch, but no clocks."""
+        """Returns whether torch.compile has replaced the function `name`. Loading torch.compile wraps some
+        functions of torch, but no clocks."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
@@ -3131,7 +3139,7 @@ class _Server:
 
 
 def _fresh_copies(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """Copies of the arguments, with the same requires_grad."""
+    """Returns copies of the arguments. The copy of a tensor has the requires_grad of the tensor."""
     copies = _copy(args)
     for new, old in zip(copies, args):
         if getattr(old, "requires_grad", False):
@@ -3390,7 +3398,7 @@ class _ForkServer:
         if not answer:
             raise Error(
                 f"judge: no process could be started that imports {', '.join(self.modules)}. Check that Python can "
-                "import these modules."
+                "import each module."
             )
         return answer
 
@@ -3527,7 +3535,7 @@ class _Remote:
         return reply
 
     def go(self, **how: Any) -> None:
-        """Runs the calls that "prepare" has set up."""
+        """Runs the calls for which the request "prepare" has set the inputs."""
         reply = self.ask("go", **how)
         if "error" in reply:
             raise _ProcessEnded("CRASHED", reply["error"])
@@ -3632,7 +3640,8 @@ def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
 
 
 class _Inputs:
-    """Makes random inputs like the examples. Sizes that are equal in the examples stay equal when sizes change.
+    """Makes random inputs with the structure of the examples. Sizes that are equal in the examples stay equal when
+    sizes change.
     given: a tuple of examples, or a function that takes a random.Random and returns such a tuple."""
 
     def __init__(self, given: Any, seed: int) -> None:
@@ -3836,7 +3845,7 @@ class _Inputs:
         return max(4096, min(n, 1 << 20))
 
     def _sets(self) -> List[Any]:
-        """Returns up to 16 inputs of equal sizes that together take at most 256 MiB; two inputs may take more."""
+        """Returns up to 16 sets of inputs of equal sizes. More than two sets take at most 256 MiB together."""
         sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
         most = max(2, min(16, (1 << 28) // max(1, size)))
         for _ in range(4 * most):
@@ -3901,7 +3910,8 @@ def _is_narrow(v: Any) -> bool:
 
 
 def _fill(args: Tuple[Any, ...], pool: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
-    """Fills existing arguments with the contents of a draw of _Inputs.draws. Every process gets the same bits."""
+    """Fills existing arguments with the contents of a draw of _Inputs.draws. The judge's process and the
+    candidate's process get the same bits."""
     which, mixes, edit = draw
     if which is not None:
         _overwrite(args, _copy(pool["sets"][which]))
@@ -3962,7 +3972,8 @@ class _Reference:
 
         self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
         self.overflows = False  # the inputs have huge values, so every infinity or NaN in the output is accepted
-        # the inputs hold NaN or infinity: the output may have either where the expected value is not finite
+        # the inputs hold NaN or infinity, so NaN and infinity are both correct where the expected value is not
+        # finite
         self.infinite = False
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
@@ -4185,9 +4196,9 @@ class _TimedSide:
 
 
 class _GpuLock:
-    """A lock between the judges of one machine that use the same GPU. A judge holds the lock exclusively while it
+    """A lock shared by all judges on a machine that use the same GPU. A judge holds the lock exclusively while it
     measures times. While a judge does not measure, it holds the lock shared, and releases the lock between two
-    calls of the candidate. device: GPU number; None: no lock."""
+    calls of the candidate. device: number of the GPU; with None, all methods do nothing."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
@@ -4330,9 +4341,9 @@ class _Judge:
         self.device = inputs.device
         self.gpu_lock = _GpuLock(self.device)
         self.more = more
-        self.errors: List[Tuple[float, float]] = []  # relative errors of candidate and reference, for tensors
-        self.answers: List[bytes] = []  # digests of wrong outputs
-        self.right: List[bytes] = []  # digests of correct outputs
+        self.errors: List[Tuple[float, float]] = []  # pairs of relative errors (candidate, reference) of tensors
+        self.answers: List[bytes] = []  # SHA-256 digests of the candidate's wrong outputs
+        self.right: List[bytes] = []  # SHA-256 digests of the candidate's correct outputs
         self.public = False  # whether the inputs are the public example
         self.odd = False  # whether the kind of the random inputs is not "normal"
         self.seconds: Dict[str, float] = {}  # key: name of a step; value: seconds that the step took
@@ -4469,8 +4480,8 @@ class _Judge:
         return all(w._reference.error(g) < 0.02 if w._reference.scale else not bool(g.any()) for g, w in pairs)
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
-        """Tests whether a wrong output is correct now, or 0.1 s later. Returns the flag and the evidence, or empty
-        strings if the output stays wrong."""
+        """Tests whether an output that was wrong after the call becomes correct within 0.1 s. Returns the flag and
+        the evidence, or empty strings if the output stays wrong."""
         values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
         if self.inplace or not values or any(isinstance(v, _Other) for v in values):
             return "", ""
@@ -4493,7 +4504,7 @@ class _Judge:
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
         """Returns a flag and its evidence if the wrong elements are poisoned memory or all have the same value.
-        Returns None if neither is true."""
+        Returns None in all other cases."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -4537,7 +4548,7 @@ class _Judge:
         remember: bool = True,
         **options: Any,
     ) -> Optional[bool]:
-        """Makes one call and compares the output with the reference.
+        """Calls the candidate once and compares the output with the expected output.
 
         what: name of the probe. word: the flag that a wrong output gets. If args is None, inputs are made with
         random data of this kind and with these sizes. remember: keep the expected output, to recognise candidates
@@ -4559,7 +4570,7 @@ class _Judge:
         reply = self.ask(args, want, **options)
         if "error" in reply:
             if word in ("SHAPE_BOUND", "LAYOUT_BOUND"):
-                self.probes[what] = f"rejected with an exception: {reply['error']}"
+                self.probes[what] = f"the candidate raised {reply['error']}"
                 return True
             self.flag("CRASHED", f"{what}: {reply['error']}")
             return False
@@ -4678,7 +4689,7 @@ class _Judge:
         if self.condemned:
             return
         if self.inputs.make_own:
-            self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
+            self.probes["other kinds and sizes of data"] = "skipped: the task makes its own inputs"
         else:
             self.kinds_and_sizes()
         if self.inputs.modules:
@@ -4961,7 +4972,7 @@ class _Judge:
         self.probes["timing with the judge's own clock"] = "ran"
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
-                self.probes["timing with the judge's own clock"] = "ran, but submitting the calls takes too long"
+                self.probes["timing with the judge's own clock"] = "ran, but the host limits the speed of calls"
                 said = f"by the judge's clock, a call takes {_show_time(outer)}, and submitting the call takes "
                 said += f"{_show_time(issue)}; the candidate's process measured {_show_time(claimed)}"
                 self.flag("CLOCK_UNCHECKED", said)
@@ -5012,9 +5023,9 @@ class _Judge:
             (record,) = _measure_functions({"reference": _TimedFunction(self.reference, m, ())}, options)
             here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
             _claimed[key] = here
-        self.probes["the reference outside the candidate's process"] = "ran" if here else said
+        self.probes["time of the reference in the judge's process"] = "ran" if here else said
         if here and there > 1.3 * here + 0.002:
-            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} alone"
+            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} here"
             self.flag("BASELINE_SLOWED", said)
 
     def claims(self) -> None:
@@ -5104,7 +5115,7 @@ class _Judge:
         Times vary on a busy machine. The difference must therefore appear in two measurements and in both orders
         (repeated inputs first or second)."""
         n = self.speed.get("calls_per_sample") or 1
-        if self.device is not None:  # enough calls to take 1 ms, with at most 256 MiB of inputs
+        if self.device is not None:  # n calls take 1 ms, unless their inputs exceed 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
         n = min(n, 64)
@@ -5112,9 +5123,9 @@ class _Judge:
             self._keep_fresh(which, n)
         share = self._share_when_seen(n)
         if share is None:
-            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to compare"
+            self.probes["times of repeated and of fresh inputs"] = "skipped: the calls are too short to compare"
             return
-        self.probes["repeats against fresh inputs"] = "ran"
+        self.probes["times of repeated and of fresh inputs"] = "ran"
         if share < 1:
             share = self._share_when_seen(n) or 1
         if share < 1:
@@ -5123,7 +5134,7 @@ class _Judge:
     def _keep_fresh(self, which: int, n: int) -> None:
         """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
         one set of inputs, and the process copies that set n times. If contents cannot be drawn, the judge sends n
-        sets."""
+        sets of inputs."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
@@ -5172,7 +5183,7 @@ class _Judge:
 
     def after(self) -> None:
         for _ in range(2):
-            self.check("after the timed runs", word="PHASE_DEPENDENT")
+            self.check("a call after the timed runs", word="PHASE_DEPENDENT")
         if self.probes.get(f"sizes: {_AT_RANDOM}") == "ran":
             self.check("other sizes, after the timed runs", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
@@ -5405,7 +5416,7 @@ def _judge_main(words: Sequence[str]) -> int:
     if not code:
         _say(f"judge: importing {file} ended the process before there was a verdict")
     elif code[0] == 0:
-        _say(f"judge: {file} is candidate and task, so the verdict trusts it. Give an untrusted file a --task.")
+        _say(f"judge: {file} is candidate and task, so the verdict trusts it. Judge untrusted files with --task.")
     return code[0] if code else 1
 
 
@@ -5420,7 +5431,7 @@ def _judge_with(o: Any, path: str) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no `{missing[0]}`. A task must define `reference` and `inputs`."
+                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; --task is its file."
             )
         verdict = judge(
             o.file,
@@ -5459,7 +5470,7 @@ def _main(words: Sequence[str]) -> int:
         return 0
     if not words or not words[0].startswith("-"):
         if words:
-            _say(f"error: there is no command '{words[0]}'; known is judge")
+            _say(f"error: there is no command '{words[0]}'; the only command is judge")
         print(_USAGE, file=sys.stderr)
         return 2
     try:

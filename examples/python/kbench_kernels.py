@@ -318,7 +318,7 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     given = _given()
     if given:
         if given.kbk_abi(b"cuda") != 1:
-            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA. Build that library with nvcc.")
+            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA. Build the library with nvcc.")
         return given
     key = (group, dtype, arch)
     with _lock:
@@ -436,7 +436,7 @@ class _DeviceArray(kbench._DlpackExporter):
 
 
 class _View(NamedTuple):
-    """An array of any library."""
+    """An array of any array library, such as torch, cupy or numpy."""
 
     # of a GPU array: "torch", "cupy" or "cuda" (any other library); of a host array: "torch", "host" (any buffer)
     # or "list"
@@ -727,12 +727,12 @@ class Operation:
 
     @property
     def inputs(self) -> List[str]:
-        """Returns the names of the inputs, in order."""
+        """Returns the names of the inputs, in the order in which a call takes the inputs."""
         return [name for name, _ in self._parsed("nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
-        """Returns the names of the outputs, in order."""
+        """Returns the names of the outputs, in the order in which a call returns the outputs."""
         return [name for name, _ in self._parsed("nn").outputs]
 
     def _medium(self) -> Dict[str, int]:
@@ -798,7 +798,7 @@ class Operation:
                     raise Error(f"{said}: it has too few dimensions")
                 sizes: List[Any] = [tuple(shape[:star]), *shape[star:]]
             elif not dims and math.prod(shape) == 1:
-                continue  # a scalar: an array of any shape with one element
+                continue  # a scalar input may have any shape with one element
             else:
                 sizes = list(shape)
             if len(sizes) != len(dims):
@@ -903,8 +903,8 @@ class Operation:
 
     def oracle(self, *inputs: Any, **options: Any) -> Any:
         """Computes the outputs in double precision on the CPU. The outputs are float64 torch tensors, numpy arrays or
-        nested lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are a named
-        tuple."""
+        nested lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are returned as
+        a named tuple."""
         fit = self._fit(inputs, options, host=True)
         _whole(self, fit)
         known = _OracleResult(self, fit, whole=True)
@@ -1016,9 +1016,9 @@ class _OracleResult:
         ]
 
     def _know(self, first: int, count: int, at: int) -> None:
-        """Computes the oracle for one range. The oracle numbers units from the start of the whole tensor, but the
-        arrays hold only the sampled ranges, one after another. The pointers passed to the oracle are therefore
-        shifted."""
+        """Computes the oracle's values for one range of units. The oracle numbers units from the start of the
+        whole tensor, but the arrays hold only the sampled ranges, one after another. The pointers passed to the
+        oracle are therefore shifted."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1092,8 +1092,8 @@ class _OracleResult:
 
 
 class _Workspaces:
-    """Holds one block of scratch memory per GPU and stream. All kernels on that stream share the block. The memory is
-    never freed, because a captured CUDA graph may refer to it."""
+    """Holds one block of scratch memory per GPU and stream. All kernels on a stream share the block of the stream.
+    The memory is never freed, because a captured CUDA graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
@@ -1385,9 +1385,9 @@ class Kernel(Operation):
         backward: Optional[str] = None,
         **options: Any,
     ) -> Any:
-        """Launches the kernel and returns the output array without waiting for the GPU. Several outputs are a
-        named tuple (y, mean, rstd = ...). torch or cupy allocates the outputs if the inputs are arrays of torch or
-        cupy, otherwise kbench.
+        """Launches the kernel and returns the output array without waiting for the GPU. Several outputs are
+        returned as a named tuple (y, mean, rstd = ...). torch or cupy allocates the outputs if the inputs are
+        arrays of torch or cupy, otherwise kbench.
 
         out: arrays that receive the outputs; None in place of an output that is not needed, such as mean and rstd
         of layernorm in inference. stream: a cudaStream_t as a number; by default the current stream of torch or
@@ -1594,7 +1594,7 @@ class Kernels:
         )
 
     def operations(self) -> List[Operation]:
-        """Returns every operation in every direction."""
+        """Returns one Operation for each operation and direction."""
         return [o for o in self._all().values() if not isinstance(o, Kernel)]
 
     def rows(self) -> List[Dict[str, Any]]:
@@ -1834,7 +1834,7 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention_fwd", "bf16", _axes(4, 4096, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
 ]
-# key: value of the argument sizes; value: comparisons of operations in all directions (copy) or in one (mse_fwd)
+# comparisons that suite(sizes=KEY) runs; the name copy stands for all directions, mse_fwd for one direction
 _SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}
 _NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
 # first rungs of the ladders, which a suite leaves out by default
@@ -1885,7 +1885,7 @@ def _plan(
                     if (operations is None or name in operations) and (not dtypes or dtype in dtypes):
                         plan.append((name, dtype, axes))
         done = {name for name, _, _ in plan}
-        # operations requested in element types outside the standard comparison
+        # adds operations that the caller requests in element types outside the standard comparison
         for names, types, axes in _RUNS + _OTHERS:
             for name in names.split(","):
                 if operations and name in operations and name not in done:
@@ -2705,7 +2705,8 @@ class Comparisons(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Returns a Markdown table with every comparison. The means of means() follow the table."""
+        """Returns a Markdown table with every comparison. Below the table are the geometric means that means()
+        returns."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2759,7 +2760,7 @@ class Comparisons(Records):
 
     def summary(self) -> str:
         """Returns a Markdown table with one row per group of operations. A row gives the range of the results over
-        element types and shapes. The means of means() follow the table."""
+        element types and shapes. Below the table are the geometric means that means() returns."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]

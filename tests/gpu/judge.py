@@ -109,8 +109,8 @@ def written_out(gpu):
 
 
 def of_library(which, folder):
-    """Returns the library's kernels. Writes a copy of library.py that sets the environment variables of the build,
-    because a candidate's process does not inherit these variables."""
+    """Yields one Job for each kernel of the library. Writes a copy of library.py that sets the environment
+    variables of the build, because a candidate's process does not inherit these variables."""
     import library
 
     path = os.path.join(folder, "library.py")

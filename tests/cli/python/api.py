@@ -271,7 +271,10 @@ def records():
     kbench.save(r, lines)
     with open(lines) as f:
         check("one record a line", [json.loads(line)["name"] for line in f] == [v.name for v in r])
-    check("one record per line: reading", [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r])
+    check(
+        "kbench.load reads one record per line",
+        [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r],
+    )
     for name, cure in (("r.html", '"--html"'), ("r.csv", '"--csv"'), ("r.svg", "kbench.figure"), ("r", "endings")):
         said = raised(kbench.Error, kbench.save, r, os.path.join(scratch, name))
         check(f"not saved: {name}", said and cure in said and not os.path.exists(os.path.join(scratch, name)), said)
@@ -279,7 +282,11 @@ def records():
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)
         check("kbench's table", "types" in text.getvalue() and "case" in text.getvalue(), text.getvalue())
-        check("kbench's table: advice for Python", not re.search(r"kb_|KB_", text.getvalue()), text.getvalue())
+        check(
+            "kbench's table gives advice in Python's terms",
+            not re.search(r"kb_|KB_", text.getvalue()),
+            text.getvalue(),
+        )
     page = os.path.join(scratch, "page.md")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         kbench.table(r, "--md", page, "--columns", "speedup")
@@ -371,7 +378,7 @@ def triton_faces():
     calls = []
     mark = kbench.perf_report([sums.benchmarks, long])(lambda **_: calls.append(1) or 1.0)
     check("perf_report: a point too long", "(4, 8, 16)" in str(raised(ValueError, mark.run, save_path=scratch)))
-    check("perf_report: an error before any measurement", len(calls) == 4, calls)
+    check("perf_report: an invalid Benchmark is not measured", len(calls) == 4, calls)
     with open(os.path.join(scratch, "results.html")) as f:
         page = f.read()
     check("perf_report: the page shows everything measured so far", "sums" in page and "long" not in page, page)
@@ -483,7 +490,7 @@ def streams():
         check("streams", told == ["torch 7", "cupy 7", "work", "/cupy 7", "/torch 7"], told)
         del told[:]
         kbench._on_stream(lambda stream: told.append(stream), (), on)(8)
-        check("streams: passed as an argument", told[2] == 8 and told[-1] == "/torch 8", told)
+        check("streams: the parameter stream gets kbench's stream", told[2] == 8 and told[-1] == "/torch 8", told)
         del told[:]
         raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
         check(

@@ -424,13 +424,13 @@ def arrays():
     v = kbench.judge(
         os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
     )
-    check("arrays: a task that allows views", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a task allows outputs that are views of inputs", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
     check("arrays: inputs made by the task get other memory layouts", v.words == ["LAYOUT_BOUND"], repr(v))
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
-    check("arrays: inputs made by the task", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a correct candidate, with inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
-    check("arrays: the precision that the task requires", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a single-precision candidate passes with rtol=1e-4", v.time_ms and honest_words(v), repr(v))
 
 
 def tensors():
@@ -480,7 +480,7 @@ def rough_inputs(torch):
     worst = kbench._Reference(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
     check("tensors: without the sensitivity to the inputs, rounded inputs fail", worst > 1, worst)
     worst = own._reference.compare(cut[0] @ cut[1], own)
-    check("tensors: inputs rounded to ten bits", worst <= 1, worst)
+    check("tensors: with the sensitivity to the inputs, rounded inputs pass", worst <= 1, worst)
     worst = own._reference.compare(a[:, :-8] @ b[:-8], own)
     check("tensors: a product that leaves out terms of each sum fails", worst > 1, worst)
 

@@ -209,7 +209,10 @@ def formulas():
     check("flops of e4m3", e4m3.flops(small, small, one, one) == 2 * 32 * 32 * 64)
     got = e4m3.bytes(small, small, one, one)
     check("bytes of e4m3: C in bf16", got == 2 * 32 * 64 + 2 * 32 * 32 + 8, got)
-    check("scratch memory of e4m3 with split-K", e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0)
+    check(
+        "matmul_e4m3 with split-K uses scratch memory",
+        e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0,
+    )
     check("scratch", kernels["sum", "run", "ticket"].scratch(x) > 0)
 
 
@@ -298,10 +301,10 @@ def errors():
     says("dimensions", ["x has shape ()", "too few dimensions"], soft, OnDevice())
     says("K", ["K is 9 here, but 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
     says("contiguous", ["x is not contiguous"], soft, OnDevice(4, 8, strides=(4, 16)))
-    says("option", ["has no option 'q'; nearest is"], kernels["dropout", "fwd", "vec"], x, q=1)
+    says("option", ["dropout_fwd has no option 'q'"], kernels["dropout", "fwd", "vec"], x, q=1)
     says("no option", ["it has none"], soft, x, p=1)
     says("p", ["p=2 is not a probability"], kernels["dropout", "fwd", "vec"], x, p=2)
-    says("layout", ["one of nn, nt"], kernels["matmul", "fwd", "naive"], x, x, layout="tt")
+    says("layout", ["layout='tt' is unknown"], kernels["matmul", "fwd", "naive"], x, x, layout="tt")
     says("stride", ["not a multiple of stride=5"], kernels["strided", "run", "naive"], OnDevice(8), stride=5)
     says(
         "needed", ["needs vocabulary="], kernels["embedding", "bwd", "atomic"], x, OnDevice(4, typestr="<i4")

@@ -192,8 +192,7 @@ check(
     other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict(),
 )
 
-# --- PyTorch runs a backward pass on the stream of its forward pass; if that is not kbench's stream, the backward
-# pass cannot be captured
+# --- a backward pass runs on the stream of its forward pass; kbench can capture only its own stream
 
 
 class Node:
