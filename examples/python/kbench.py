@@ -14,7 +14,7 @@ The keys of a record have the meaning that kbench.h documents: times are in mill
 confidence intervals are 95 % intervals. Only Python's standard library is required.
 
 The first call builds a shared library from kbench.h with cc and stores it under ~/.cache/kbench. The library is
-built with the CUDA runtime of a CUDA toolkit or of CUDA's wheels from pip, if one is found. Environment variables:
+built with CUDA support if a CUDA toolkit or CUDA's wheels from pip are found. Environment variables:
 
     KBENCH_H          path of kbench.h
     KBENCH_LIB        path of a library that is already built
@@ -72,7 +72,7 @@ _VERSION = 100  # kb_abi("version")
 
 
 class Error(RuntimeError):
-    """kbench cannot do what was asked. The message gives the reason and the fix."""
+    """kbench cannot do what the caller asked for. The message of the Error gives the reason and the fix."""
 
 
 # --- untrusted text, escaped as kbench.h escapes it -----------------------------------------------------------
@@ -295,8 +295,8 @@ def _pip_folders() -> List[str]:
 def _cuda_of_pip() -> Optional[_Cuda]:
     """Returns the oldest complete CUDA runtime among pip's wheels, or None. A driver supports every CUDA runtime
     that is older than the driver. Some CUDA headers are in wheels other than the runtime's wheel, and may be in
-    other folders. The wheels contain the runtime library only under its soname (libcudart.so.13), not as
-    libcudart.so."""
+    other folders. The wheels contain the CUDA runtime library only under its soname (such as libcudart.so.13), not
+    as libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -418,8 +418,8 @@ def _find_library() -> str:
 
 
 class _Library:
-    """The functions of the shared library as attributes. Raises Error if the library's version or the size of one
-    of its structs does not match kbench.py."""
+    """Holds the functions of the shared library libkbench.so as attributes. Raises Error if the library's version
+    or the size of one of its structs does not match kbench.py."""
 
     def __init__(self) -> None:
         path = _find_library()
@@ -497,8 +497,8 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 
 def _cupti_durations(path: str, device: int) -> bytes:
     """Returns the durations of empty kernels that CUPTI reports. A separate process measures the empty kernels,
-    because CUPTI slows down launches and cannot be unloaded. The result is empty if CUPTI is missing or takes
-    longer than ten seconds."""
+    because CUPTI slows down launches and cannot be unloaded. Returns no bytes if CUPTI is missing or takes longer
+    than ten seconds."""
     if not sys.executable:  # Python is embedded in another program
         return b""
     come, theirs = os.pipe()
@@ -811,7 +811,8 @@ class _Streams:
     one _Streams object."""
 
     def __init__(self) -> None:
-        self.of: Any = (0, None, None)  # (kbench's stream, module torch, module cupy) of self.managers
+        # (kbench's stream, module torch, module cupy) for which self.managers were created
+        self.of: Any = (0, None, None)
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
@@ -929,9 +930,9 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# Texts of the exceptions that libraries raise because their own state does not permit stream capture. A function
-# that raises one of these exceptions need not contain a synchronisation or a copy. kbench therefore times the
-# function, but does not inspect a CUDA graph captured from the function.
+# Texts of the exceptions that libraries raise because their own state does not permit stream capture. Such an
+# exception does not prove that the function synchronises or copies. If a function raises such an exception, kbench
+# times the function, but does not inspect a CUDA graph of the function.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -1045,9 +1046,9 @@ def _show_time(ms: Optional[float]) -> str:
 
 
 class Record:
-    """The result of measuring one implementation. The keys of the record are attributes; KB_RECORD in kbench.h
-    documents them. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. The value None
-    means that the key does not apply.
+    """The result of measuring one implementation. The keys of the record are attributes of this object; KB_RECORD
+    in kbench.h documents the keys. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per
+    second. A key has the value None if the key does not apply to the measurement.
 
     A record of work on the host also has python_call_ms, the time that the engine takes to call an empty Python
     function. For work on the host, time_ms includes the overhead python_call_ms."""
@@ -1119,7 +1120,7 @@ class Records(List[Record]):
 
 
 class Figure:
-    """A figure, which notebooks show. The attribute .svg holds the SVG text."""
+    """A figure, which notebooks show. The attribute .svg of a Figure holds the SVG text."""
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
@@ -1714,8 +1715,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals. The two
-# functions therefore take everything that they use from default arguments.
+# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals. Everything
+# that _dlpack_deleted and _capsule_gone use is therefore a default argument.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1739,8 +1740,8 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 class _DlpackExporter:
     """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
-    address and shape. Its method _dlpack_type returns the element type (such as f32) and the number of the GPU, or
-    None for host memory."""
+    address and shape. The subclass also defines a method _dlpack_type, which returns the element type (such as
+    f32) and the number of the GPU, or None for host memory."""
 
     address: int
     shape: Tuple[int, ...]
@@ -2022,8 +2023,8 @@ class _Registered:
         return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
 
     def body(self, kb: int) -> None:
-        """The engine calls this method repeatedly until the case has ended. The benchmark function runs only in
-        the first of these calls."""
+        """The engine calls the method body repeatedly until the case has ended. The benchmark function runs only
+        in the first call of body."""
         if kb not in self.running:
             case = Case(kb, self.interrupts)
             try:
@@ -2169,9 +2170,9 @@ def do_bench(
     warnings.
 
     If Triton is installed, triton.testing.do_bench times GPU work as well, with the same arguments. do_bench.last
-    then is the pair (ms measured by kbench, ms measured by Triton). If do_bench returns several quantiles, the
-    pair holds the first quantiles; for a list of samples, the pair holds the medians. Without Triton, and for work
-    on the host, do_bench.last is None."""
+    then is the pair (ms measured by kbench, ms measured by Triton). If do_bench returns several quantiles,
+    do_bench.last holds the first quantiles; if do_bench returns a list of samples, do_bench.last holds the
+    medians. Without Triton, and for work on the host, do_bench.last is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
@@ -2330,8 +2331,8 @@ class Mark:
         save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """Measures every point of every curve of the plot. Further keyword arguments are passed to the measured
-        function.
+        """Measures every point of every curve of the plot. Keyword arguments that run() does not know are passed
+        to the measured function.
 
         show_plots: show each figure; needs matplotlib.
         print_data: print a table of each Benchmark. If the function calls do_bench once per point and Triton is
@@ -2339,7 +2340,7 @@ class Mark:
             times (diff %).
         save_path: a folder, which gets PLOT_NAME.csv (numbers with save_precision decimal places), PLOT_NAME.png if
             matplotlib is installed, and results.html, a page with both.
-        return_df: return a table with the columns x_names and line_names. The table is a pandas DataFrame if
+        return_df: return a table with the columns x_names and line_names. run() returns a pandas DataFrame if
             pandas is installed, otherwise a list of dicts. For a list of Benchmarks, run returns a list of tables.
         diff_col: if the plot has two curves, add a column Diff: the value of the second curve minus the value of
             the first curve."""
@@ -2652,7 +2653,7 @@ def _code_of(value: Any) -> Tuple[Any, ...]:
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
     """Returns a dict from the name of each function that a candidate must not replace to the function and its
-    code. The dict includes the methods of the classes in this file."""
+    code. The functions include the methods of the classes in kbench.py."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -3022,8 +3023,8 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Stores inputs for n later calls. If the request holds fewer than n sets of inputs, each set is copied
-        several times."""
+        """Stores inputs for n later calls. If the request "keep" holds fewer than n sets of inputs, each set is
+        copied several times."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3081,7 +3082,7 @@ class _Server:
             self.baselines["compiled"] = compiled
         except Exception as error:
             return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
-        # torch.compile replaces some functions, which must not count as replaced by the candidate
+        # some functions were replaced by torch.compile, not by the candidate
         self.note_state()
         return {"changed": changed, "said": ""}
 
@@ -3204,8 +3205,8 @@ def _measure_functions(functions: Dict[str, _TimedFunction], m: Dict[str, Any]) 
         jobs[name] = _Job(interrupts, wrap(function, function.args, streams), before, checks)
         jobs[name].trusted = False  # an error that the candidate raises must not disable the inspection
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
-    # The timer is not calibrated: each candidate has a new process, and the ratio of two times does not need
-    # calibration.
+    # The event timer is not calibrated, because each candidate has a new process, and the ratio of two times does
+    # not need calibration.
     return _measure(
         jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
     )
@@ -3821,9 +3822,9 @@ class _Inputs:
     def pool(self) -> Dict[str, Any]:
         """Returns random numbers from which the judge and the candidate's process make the same new contents of
         the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. Each draw
-        takes two sections of the numbers at random positions, and adds the sections with random weights. For a GPU
-        task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each
-        draw picks one set at random."""
+        takes two sections of these random numbers at random positions, and adds the sections with random weights.
+        For a GPU task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's
+        inputs; each draw picks one set at random."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -4068,9 +4069,9 @@ def _as(kind: Any, values: Iterable[Any]) -> Any:
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. With a number, each
-    value changes by a random fraction of at most shaken / 2. shaken is raised to the machine epsilon of the
-    element type if it is smaller."""
+    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. If shaken is a number,
+    each value changes by a random fraction of at most shaken / 2. A smaller shaken is raised to the machine
+    epsilon of the element type."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -4550,10 +4551,10 @@ class _Judge:
     ) -> Optional[bool]:
         """Calls the candidate once and compares the output with the expected output.
 
-        what: name of the probe. word: the flag that a wrong output gets. If args is None, inputs are made with
-        random data of this kind and with these sizes. remember: keep the expected output, to recognise candidates
-        that return it later. options: further arguments of the request "call". Returns whether the output was
-        correct, or None if the reference itself raised an exception."""
+        what: name of the probe. word: the flag that a wrong output gets. kind, sizes: if args is None, the judge
+        makes inputs with random data of this kind and with these sizes. remember: keep the expected output, to
+        recognise candidates that return it later. options: further arguments of the request "call". Returns
+        whether the output was correct, or None if the reference itself raised an exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4982,8 +4983,7 @@ class _Judge:
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
         """Returns the milliseconds per call, and the milliseconds per call that the host needs to submit the
-        calls. Both numbers are from the shortest of several runs, because other programs may use the
-        processors."""
+        calls. The shortest of several runs counts, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
         # number of sets of inputs; all sets take at most 128 MiB, and their copies as much again
@@ -5111,9 +5111,9 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate keeps results, and is therefore faster with inputs that it has just seen.
-        Times vary on a busy machine. The difference must therefore appear in two measurements and in both orders
-        (repeated inputs first or second)."""
+        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen. Times
+        vary on a busy machine. The candidate must therefore be faster with repeated inputs in two measurements,
+        each in both orders (repeated inputs first or second)."""
         n = self.speed.get("calls_per_sample") or 1
         if self.device is not None:  # n calls take 1 ms, unless their inputs exceed 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
@@ -5133,8 +5133,8 @@ class _Judge:
 
     def _keep_fresh(self, which: int, n: int) -> None:
         """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
-        one set of inputs, and the process copies that set n times. If contents cannot be drawn, the judge sends n
-        sets of inputs."""
+        one set of inputs, and the process copies that set n times. If no random contents can be drawn, the judge
+        sends n sets of inputs."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
@@ -5320,9 +5320,9 @@ def judge(
         outputs; a separate process times the reference.
     inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs with
         the structure of the examples, and varies their sizes and the kind of their data. Alternatively, inputs is
-        a function that takes a random.Random and returns such a tuple. In this case, the judge calls the function
-        `inputs` before each call of the candidate. If the reference returns None, the contents of its arguments
-        are the output.
+        a function that takes a random.Random and returns such a tuple. If inputs is a function, the judge calls it
+        before each call of the candidate. If the reference returns None, the contents of its arguments are the
+        output.
     rtol, atol: as in kbench.compare.
     seed: seed of the inputs; by default random and secret.
     allow: names of flags that the task permits; the judge does not raise them.
@@ -5431,7 +5431,7 @@ def _judge_with(o: Any, path: str) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; --task is its file."
+                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; use --task."
             )
         verdict = judge(
             o.file,

@@ -65,7 +65,7 @@ _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
 _SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # fields of kbk_shape
 # Key: a letter of a signature, such as C in x[*,C]; value: the field of kbk_shape that holds this size. The
-# operation strided has another letter, X: the number of input elements, n times the stride.
+# operation strided also has the letter X: the number of input elements, which is n times the stride.
 _LETTERS = {"N": "cols", "C": "cols", "D": "cols", "R": "rows", "M": "rows", "S": "rows", "K": "k", "V": "vocabulary"}
 _LETTERS.update({"A": "among", "Z": "batch", "B": "batch", "H": "heads"})
 _LAYOUTS = ("nn", "nt", "tn")
@@ -665,7 +665,7 @@ class _Fit(NamedTuple):
     shape: _Shape
     dtype: str
     views: List[_View]
-    # key: letter of a dimension; value: size of the dimension. The value of "*" is a tuple of sizes.
+    # key: letter of a dimension; value: size of the dimension. The letter "*" has a tuple of sizes as value.
     letters: Dict[str, Any]
     signature: _Signature
     tensors: List[_Tensor]  # the library's descriptions of all inputs, followed by those of all outputs
@@ -736,8 +736,8 @@ class Operation:
         return [name for name, _ in self._parsed("nn").outputs]
 
     def _medium(self) -> Dict[str, int]:
-        """Returns a dict from each axis to its value in the operation's size "medium". An axis with several values
-        gets the last of them."""
+        """Returns a dict from each axis to its value in the operation's size "medium". For an axis with several
+        values, the dict holds the last value."""
         axes, _, values = self._usual_sizes.partition(":")
         sizes = re.search(r"medium ([\dx,]+)", values)
         last = [int(v.split(",")[-1]) for v in sizes.group(1).split("x")] if sizes else []
@@ -778,8 +778,8 @@ class Operation:
         return chosen
 
     def _kinds(self) -> List[_Tensor]:
-        """Returns descriptions of the operation's tensors for an empty shape. Only the names and element types in
-        these descriptions are valid."""
+        """Returns descriptions of the operation's tensors for an empty shape. For an empty shape, only the names
+        and element types in the descriptions are valid."""
         return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
@@ -839,8 +839,8 @@ class Operation:
     def _dtype_from(
         self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
     ) -> str:
-        """Returns the element type of a call. The inputs determine the element type and must agree on it. If no
-        input determines it, the first array in out does."""
+        """Returns the element type of a call. The inputs determine the element type, and must have the same one.
+        If no input determines the element type, the first array in out does."""
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
@@ -1017,8 +1017,8 @@ class _OracleResult:
 
     def _know(self, first: int, count: int, at: int) -> None:
         """Computes the oracle's values for one range of units. The oracle numbers units from the start of the
-        whole tensor, but the arrays hold only the sampled ranges, one after another. The pointers passed to the
-        oracle are therefore shifted."""
+        whole tensor, but the arrays hold only the sampled ranges, one after another. The pointers that are passed
+        to the oracle are shifted by the difference."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1093,7 +1093,7 @@ class _OracleResult:
 
 class _Workspaces:
     """Holds one block of scratch memory per GPU and stream. All kernels on a stream share the block of the stream.
-    The memory is never freed, because a captured CUDA graph may refer to it."""
+    Scratch memory is never freed, because a captured CUDA graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
@@ -1272,8 +1272,8 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """Returns the outputs of a call: the arrays in out, after validation, or new arrays. The result is empty if
-        the operation writes nothing."""
+        """Returns a list of the outputs of a call: the arrays in out, after validation, or new arrays. The list is
+        empty if the operation has no outputs."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1542,9 +1542,9 @@ def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: s
 
 
 class Kernels:
-    """The table of all kernels. kernels[operation, direction, implementation] is a Kernel, and
-    kernels[operation, direction] is the Operation. Iterating over kernels yields every Kernel, in the order of the
-    table."""
+    """The table of all kernels of kbench_kernels.cuh. kernels[operation, direction, implementation] is a Kernel,
+    and kernels[operation, direction] is the Operation. Iterating over kernels yields every Kernel, in the order of
+    the table."""
 
     def __init__(self) -> None:
         self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
@@ -2034,7 +2034,7 @@ class _Comparison:
 
     def _filled(self, operation: Operation) -> Dict[str, Any]:
         """Returns a dict from the name of each input to random values, whose distribution the library specifies.
-        For fill_run, which has no inputs, the dict holds only the array "out"."""
+        For fill_run, which has no inputs, returns a dict with only the array "out"."""
         torch, letters = self.torch, self._sizes()
         signature = operation._parsed(self.layout)
         shape = operation._shape_of(letters, self.options)
@@ -2739,7 +2739,7 @@ class Comparisons(Records):
 
     def means(self) -> Dict[str, Tuple[float, int]]:
         """Returns a dict from the name of a peer to (geometric mean of the peer's time divided by kbench's time,
-        number of rows that the mean covers). The names are the best peer of each row, the best peer except Triton
+        number of rows that the mean covers). The peers are the best peer of each row, the best peer except Triton
         (whose kernels are in kbench_kernels.py), PyTorch and torch.compile. A mean covers the rows in which the
         peer was measured."""
         rows, out = list(self._shown()), {}
@@ -2837,7 +2837,7 @@ def _main(words: Sequence[str]) -> int:
         "--sizes",
         choices=list(_SIZES_OF),
         help="usual: large tensors in memory; small: tensors in the L2 cache, launched as CUDA graphs; compiled: the "
-        "shapes for the comparison with torch.compile. With --load: print only the rows of these sizes",
+        "shapes for the comparison with torch.compile. With --load: print only the rows of the chosen sizes",
     )
     parser.add_argument("--list", action="store_true", help="list the operations")
     form = parser.add_mutually_exclusive_group()

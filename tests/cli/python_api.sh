@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
+# Tests kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the
+# interpreter.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -161,8 +161,9 @@ def has_triton():
 
 
 def judging(mine, others):
-    """Serves requests to judge functions. The first reply states whether the process has a GPU. Before the first
-    request arrives, the process prepares everything that all functions need."""
+    """Runs in a worker process, and serves requests to judge functions. The first reply states whether the worker
+    process has a GPU. Before the first request arrives, the worker process prepares everything that all functions
+    need."""
     # closes inherited copies of the parent's pipes; otherwise this process would not notice that the parent has
     # ended
     for end in others:

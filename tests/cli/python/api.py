@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py without a GPU: comparisons, checks, errors, records, tables, the interface of triton.testing, command
-line."""
+"""Tests kbench.py without a GPU: comparisons, checks, errors, records, tables, the interface of triton.testing,
+command line."""
 
 import contextlib
 import io

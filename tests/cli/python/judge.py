@@ -302,8 +302,8 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """A process that takes the GPU lock exclusively waits for at most one running call of another process. The
-    waiting process gets the lock before later calls of the other process, and during a slow call."""
+    """A process that takes the GPU lock exclusively waits for at most one running call of another process. A
+    process that waits for the lock gets it before later calls of the other process, and during a slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels without a GPU: the table, oracles against known results, checks, errors, and the tables of a suite.
-kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With NVCC, one group of
-kernels is compiled."""
+"""Tests kbench.kernels without a GPU: the kernel table, oracles against known results, checks, errors, and the
+tables of a suite. kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With
+NVCC, one group of kernels is compiled."""
 
 import contextlib
 import copy
@@ -514,8 +514,8 @@ def tables():
 
 
 def graphs():
-    """The table of launches in CUDA graphs lists every peer of a row and explains the times. The table holds no
-    time that was measured with events around a single launch."""
+    """The table of launches in CUDA graphs lists every peer of a row and explains the times. The table for CUDA
+    graphs holds no time that was measured with events around a single launch."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
     rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The library's operations, written in PyTorch differently than in operations.py. The judge must accept every
-function."""
+function in by_hand.py."""
 
 import math
 

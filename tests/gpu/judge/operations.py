@@ -16,8 +16,8 @@ OPTIONS = {  # keyword arguments with which the library's kernels are called
     "strided_run": {"stride": STRIDE},
     "embedding_bwd": {"vocabulary": VOCABULARY},
 }
-# At infinity, the derivative of GELU and of SiLU is 1, but PyTorch computes 0 times infinity, which is NaN. The
-# judge must accept 1 and NaN.
+# At infinity, the derivative of GELU and of SiLU is 1, but PyTorch computes 0 times infinity, which is NaN. For an
+# infinite input, the judge must accept 1 and NaN.
 ALLOWED = {name: ("NAN_PASS",) for name in ("gelu_erf_bwd", "gelu_tanh_bwd", "silu_bwd")}
 NOT_JUDGED = {
     "h2d_run": "the input of h2d is on the host, which the judge flags as TRANSFER",
@@ -28,7 +28,7 @@ NOT_JUDGED = {
 
 
 def wide(x):
-    """The computation is in f32, or in f64 if the judge passes f64."""
+    """Returns x in the precision of the computation: f64 if the judge passes f64, otherwise f32."""
     return x if x.dtype == torch.float64 else x.float()
 
 
