@@ -790,9 +790,9 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """Runs a check on an output. The output passes if the check returns True or None. The output fails if the
-    check returns False or raises AssertionError. Returns (whether the output passed, its error, the tolerance, a
-    message)."""
+    """Applies the function `check` to an output. The output passes if the check returns True or None. The output
+    fails if the check returns False or raises AssertionError. Returns (whether the output passed, its error, the
+    tolerance, a message)."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -1221,7 +1221,7 @@ def save(records: Any, path: str) -> None:
     records: one record, or an iterable of records.
     path: a file name that ends in .json (one JSON array) or .jsonl (one JSON record per line). A device file or a
         pipe may have any name and gets a JSON array.
-    Raises Error for a file name with another extension, and OSError if the file cannot be written."""
+    Raises Error if the file name ends in neither .json nor .jsonl, and OSError if the file cannot be written."""
     ending = os.path.splitext(path)[1].lower()
     is_file = not os.path.exists(path) or os.path.isfile(path)
     if is_file and ending not in (".json", ".jsonl"):
@@ -1452,8 +1452,9 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """Returns the time in ms that the engine takes to call an empty Python function. This call overhead is part of
-    every measured time of work on the host. The call overhead is measured once per process."""
+    """Returns the time in ms that the engine takes to call an empty Python function. Every measured time of work
+    on the host includes the overhead of calling a Python function. _call_cost measures the call overhead once per
+    process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -1550,7 +1551,7 @@ def compare(
     host: True for work on the host, which needs no GPU.
     device: number of the GPU.
     mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the
-        same data, which stays in the L2 cache if it fits. "graph": a CUDA graph launches the function several
+        same data, so data that fits stays in the L2 cache. "graph": a CUDA graph launches the function several
         times in a row on the same data; the time includes the gaps between launches, and a function that cannot be
         captured gets no time. For copies of the data that exceed the L2 cache, use kbench.bench with kb.alloc, and
         run with --rotate.
@@ -1895,13 +1896,13 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Sets the number of bytes that one run must move. From this number, kbench computes the throughput in
-        GB/s (1e9 bytes per second)."""
+        """Sets the number of bytes that one run must move. From the number of bytes, kbench computes the
+        throughput in GB/s (1e9 bytes per second)."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Sets the number of floating-point operations of one run. From this number, kbench computes the rate in
-        GFLOP/s (1e9 operations per second)."""
+        """Sets the number of floating-point operations of one run. From the number of operations, kbench computes
+        the rate in GFLOP/s (1e9 operations per second)."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
@@ -1929,7 +1930,7 @@ class Case:
         self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
-        """Adds a note to the record's message. A longer text is cut to 400 bytes."""
+        """Adds a note to the record's message. A note of more than 400 bytes is cut to 400 bytes."""
         self._lib.kb_note(self._kb, b"%s", _as_message(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
@@ -2431,11 +2432,11 @@ _FLAGS = {
     "LAZY": ("REJECTED", "the output is an object that computes its values on access"),
     "TIMER_PATCHED": ("REJECTED", "the candidate replaced clock functions"),
     "CHECK_PATCHED": ("REJECTED", "the candidate replaced functions that other code relies on"),
-    "MODULE_SHADOW": ("REJECTED", "the candidate replaced a module by another of the same name"),
+    "MODULE_SHADOW": ("REJECTED", "the candidate replaced a module by a different module of the same name"),
     "FORGED_RESULT": ("REJECTED", "the candidate's process sent a reply that the judge had not asked for"),
     "SNOOPED": ("REJECTED", "the function returned a planted wrong result that it had found in memory"),
     "EXITED": ("REJECTED", "the candidate's process ended"),
-    "LOW_PRECISION": ("REJECTED", "the precision is lower than that of the element type"),
+    "LOW_PRECISION": ("REJECTED", "the output is less precise than its element type"),
     "CONSTANT_OUTPUT": ("REJECTED", "the output is the same for all inputs"),
     "SIDE_STREAM": ("REJECTED", "work ran on a stream that the caller's stream does not wait for"),
     "SYNC_INSIDE": ("REJECTED", "the function synchronises with the GPU"),
@@ -2462,7 +2463,7 @@ _FLAGS = {
     "FILE_LEFT": ("WARN", "the candidate wrote files"),
     "SHAPE_BOUND": ("WRONG", "the function is correct only for the sizes of the public example"),
     "LAYOUT_BOUND": ("WRONG", "the output is wrong for inputs that are not contiguous or not aligned"),
-    "WRONG_LAYOUT": ("WRONG", "the output has another type, shape or element type"),
+    "WRONG_LAYOUT": ("WRONG", "type, shape or element type of the output are not those expected"),
     "WRONG": ("WRONG", "the output is wrong"),
     "FLAKY": ("WRONG", "the output is sometimes wrong for the same inputs"),
     "CRASHED": ("WRONG", "the function raised an exception"),
@@ -2725,8 +2726,8 @@ def _import_function(spec: Dict[str, str], name: str = "candidate") -> Any:
 
 
 def _lay_out(value: Any, layout: str) -> Any:
-    """Copies arrays into another memory layout. The layout "strided" leaves a gap after each element. Any other
-    layout misaligns numpy arrays by one byte and torch tensors by one element."""
+    """Copies arrays into another memory layout. The layout "strided" leaves a gap after each element. Every layout
+    except "strided" misaligns numpy arrays by one byte and torch tensors by one element."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if isinstance(value, tuple):
         return tuple(_lay_out(v, layout) for v in value)
@@ -2921,7 +2922,7 @@ class _Watch:
 
 class _Server:
     """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method handles
-    one kind of request: the method gets a message and returns a reply. The server holds no expected results."""
+    one kind of request: the method gets a message and returns a reply. A _Server holds no expected results."""
 
     def __init__(self) -> None:
         self.fn: Any = None
@@ -3257,7 +3258,7 @@ def _serve(reader: int, writer: int) -> None:
 
     sys.dont_write_bytecode = True  # no .pyc files of the candidate are written
     server = _Server()
-    # these names keep the original functions, even if the candidate later replaces pickle.loads or json.dumps
+    # loads, dumps and pack keep the original functions, even if the candidate later replaces pickle.loads
     loads, dumps, pack = pickle.loads, json.dumps, struct.pack
     answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
@@ -3822,9 +3823,9 @@ class _Inputs:
     def pool(self) -> Dict[str, Any]:
         """Returns random numbers from which the judge and the candidate's process make the same new contents of
         the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. Each draw
-        takes two sections of these random numbers at random positions, and adds the sections with random weights.
-        For a GPU task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's
-        inputs; each draw picks one set at random."""
+        takes two sections of "flat" at random positions, and adds the two sections with random weights. For a GPU
+        task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each
+        draw picks one set at random."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3856,8 +3857,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Returns n draws, one per call; each draw replaces all contents of the inputs. The list is empty if the
-        inputs hold no arrays, or if a task on the host makes its own inputs."""
+        """Returns n draws, one per call; each draw replaces all contents of the inputs. Returns an empty list if
+        the inputs hold no arrays, or if a task on the host makes its own inputs."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -4047,7 +4048,7 @@ class _Reference:
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
     """Returns own, the output that the reference computes without conversion to double. Each floating-point tensor
     in own gets an attribute _reference of type _Reference. double: the reference's output in double precision.
-    Returns None if own and double differ in structure."""
+    Returns None if the structures of own and double differ."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4204,7 +4205,7 @@ class _GpuLock:
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
         self.held: Any = None  # the two open lock files while this judge holds the lock shared; otherwise None
-        self.waited = 0.0  # seconds spent waiting for the lock
+        self.waited = 0.0  # seconds that the judge has waited for the GPU lock
         if device is not None:
             name = f"kbench-judge-{os.getuid()}-gpu{device}"
             self.path = os.path.join(tempfile.gettempdir(), name)
@@ -4429,7 +4430,7 @@ class _Judge:
     def _named(
         self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
     ) -> Tuple[str, str]:
-        """Returns the flag for a wrong output, and the evidence."""
+        """Returns (flag, evidence) for a wrong output."""
         got = reply["value"]
         if got is None and want is not None:
             return "NO_WORK", "the function returned None"
@@ -4469,8 +4470,9 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Returns whether the output is the expected output of another call. For tensors, the relative error
-        decides, because the tolerance of outputs with huge values accepts almost every output."""
+        """Returns whether the output equals `former`, the expected output of an earlier or other call. For
+        tensors, the relative error decides, because the tolerance of outputs with huge values accepts almost every
+        output."""
         known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
@@ -4505,7 +4507,7 @@ class _Judge:
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
         """Returns a flag and its evidence if the wrong elements are poisoned memory or all have the same value.
-        Returns None in all other cases."""
+        Returns None if the wrong elements are neither poisoned nor equal."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -5133,14 +5135,14 @@ class _Judge:
 
     def _keep_fresh(self, which: int, n: int) -> None:
         """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
-        one set of inputs, and the process copies that set n times. If no random contents can be drawn, the judge
-        sends n sets of inputs."""
+        one set of inputs, and the candidate's process copies that set n times. If no random contents can be drawn,
+        the judge sends n sets of inputs."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Returns draws for inputs that the candidate has never seen. The list is empty for a task that makes its
-        own inputs, because the few sets of such a task are used repeatedly."""
+        """Returns draws for inputs that the candidate has never seen. Returns an empty list if the task makes its
+        own inputs, because a few sets of inputs are then used repeatedly."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
@@ -5153,7 +5155,8 @@ class _Judge:
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])
 
         def timed(which: int) -> float:
-            nothing.append(_timed(self.remote))  # the empty batch also wakes the process for the next timing
+            # times an empty batch, which also wakes the process for the next timing
+            nothing.append(_timed(self.remote))
             return _timed(self.remote, which=which)
 
         for i in range(14):
@@ -5431,7 +5434,7 @@ def _judge_with(o: Any, path: str) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; use --task."
+                f"judge: {path} has no `{missing[0]}`. Name the task file with --task."
             )
         verdict = judge(
             o.file,

@@ -544,7 +544,7 @@ Ranges = Sequence[Tuple[int, int]]  # (index of the first element, number of ele
 
 
 def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
-    """Returns the view's elements in `ranges` as a ctypes array of doubles. None as ranges selects all
+    """Returns the view's elements in `ranges` as a ctypes array of doubles. If ranges is None, the array holds all
     elements."""
     x = view.value
     if kbench._module_of(x) in ("torch", "cupy"):
@@ -593,7 +593,7 @@ def _widened(raw: bytes, dtype: str) -> Any:
 
 
 def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
-    """Returns the stored bytes of the view's elements in `ranges`. None as ranges selects all elements."""
+    """Returns the stored bytes of the view's elements in `ranges`, or of all elements if ranges is None."""
     size, x = _SIZES[view.dtype], view.value
     parts = [(0, math.prod(view.shape))] if ranges is None else ranges
     if view.kind == "torch":
@@ -892,13 +892,13 @@ class Operation:
     # --- formulas and oracle
 
     def bytes(self, *inputs: Any, **options: Any) -> float:
-        """Returns the number of bytes that a call with these inputs moves if the call reads each input and writes
-        each output once."""
+        """Returns the number of bytes that a call moves if the call reads each input and writes each output
+        once."""
         fit = self._fit(inputs, options, host=True)
         return _host().kbk_row_bytes(self._row, C.byref(fit.shape), fit.elem)
 
     def flops(self, *inputs: Any, **options: Any) -> float:
-        """Returns the number of floating-point operations of a call with these inputs."""
+        """Returns the number of floating-point operations of a call with the given inputs."""
         return _host().kbk_row_flops(self._row, C.byref(self._fit(inputs, options, host=True).shape))
 
     def oracle(self, *inputs: Any, **options: Any) -> Any:
@@ -1232,11 +1232,11 @@ class Kernel(Operation):
         )
 
     def runs_on(self, capability: int) -> bool:
-        """Returns whether the kernel runs on this compute capability (90 for 9.0)."""
+        """Returns whether the kernel runs on the given compute capability (90 for 9.0)."""
         return capability == self.sm if self.exact else capability >= self.sm
 
     def scratch(self, *inputs: Any, **options: Any) -> int:
-        """Returns the bytes of scratch memory that a call with these inputs uses."""
+        """Returns the bytes of scratch memory that a call with the given inputs uses."""
         return self._scratch(self._fit(inputs, options, host=True))
 
     def _scratch(self, fit: _Fit) -> int:
@@ -1272,8 +1272,8 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """Returns a list of the outputs of a call: the arrays in out, after validation, or new arrays. The list is
-        empty if the operation has no outputs."""
+        """Returns a list of the outputs of a call: the arrays in out, after validation, or new arrays. Returns an
+        empty list if the operation has no outputs."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1393,8 +1393,8 @@ class Kernel(Operation):
         of layernorm in inference. stream: a cudaStream_t as a number; by default the current stream of torch or
         cupy, otherwise the default stream. options: keyword arguments that .options lists.
         backward: name of the backward implementation, used if torch tracks gradients of an input. By default, the
-            backward implementation has the name of the forward implementation; if there is no such backward
-            kernel, the highest rung that runs is used.
+            backward implementation has the name of the forward implementation; if no backward implementation has
+            this name, the highest rung that runs is used.
 
         Raises Error if the inputs have wrong shapes or types, or if the kernel cannot be built or launched.
 """
@@ -1480,9 +1480,9 @@ def _function() -> Any:
 def _first_that_runs(
     ladder: Sequence[Kernel], inputs: Sequence[Any], options: Dict[str, Any]
 ) -> Dict[str, Any]:
-    """Runs the first kernel of the ladder that accepts these inputs, because not every kernel supports every
-    shape. Returns a dict from the names of the kernel's outputs to the outputs. If no kernel runs, raises the
-    Error of the ladder's first kernel."""
+    """Runs the first kernel in `ladder` that accepts the inputs, because not every kernel supports every shape.
+    Returns a dict from the names of the kernel's outputs to the outputs. If no kernel runs, raises the Error of
+    the ladder's first kernel."""
     error: Optional[Error] = None
     for kernel in ladder:
         try:
@@ -1640,7 +1640,7 @@ class Kernels:
         arch: Optional[str] = None,
     ) -> List[str]:
         """Builds kernels now, with as many compilers in parallel as there are processors. Returns the paths of the
-        libraries.
+        shared libraries that hold the kernels.
 
         operations: names of operations; dtypes: element types; by default all. arch: GPU architecture, for example
         "sm_90a"; by default that of the current GPU."""
@@ -2552,8 +2552,8 @@ def _key_of(record: Record) -> str:
 
 
 def _is_short(record: Record) -> bool:
-    """Returns whether the tensor's rows are so short that memory bandwidth does not limit the kernels. A
-    comparison with such short rows has no target for the column "of a copy"."""
+    """Returns whether the tensor's rows have at most 64 elements, so that memory bandwidth does not limit the
+    kernels. A comparison with such short rows (at most 64 elements) has no target for the column "of a copy"."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2669,8 +2669,8 @@ class Comparisons(Records):
             yield row
 
     def _shown(self) -> Iterator[Dict[str, Any]]:
-        """Returns the rows that the table shows. Copies that were measured only for the column "of a copy" are
-        left out."""
+        """Returns the rows of rows() that the printed table shows. Copies that were measured only for the column
+        "of a copy" are left out."""
         copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
         for row in self.rows():
             r = row["record"]

@@ -82,7 +82,7 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Returns the functions of a file in which the name of a function contains the name of its task."""
+    """Yields one Job for each function in a module, if the function has an attribute task."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -125,7 +125,7 @@ def of_library(which, folder):
 
 
 def capability():
-    """Returns the compute capability of the GPU: 90 for 9.0. A child process reads it, because the parent
+    """Returns the compute capability of the GPU: 90 for 9.0. A child process queries the GPU, because the parent
     must not initialise CUDA."""
     code = "import torch; print(*torch.cuda.get_device_capability())"
     major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()

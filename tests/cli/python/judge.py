@@ -303,7 +303,8 @@ def waits(lock, order):
 
 def makes_room(order):
     """A process that takes the GPU lock exclusively waits for at most one running call of another process. A
-    process that waits for the lock gets it before later calls of the other process, and during a slow call."""
+    process that waits for the GPU lock gets the lock between two calls of the process that holds it, or during a
+    slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -565,7 +566,7 @@ def drawn_tensors(torch):
         size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel(),
     )
     made = kbench._Inputs(lambda rng: (torch.full((4,), rng.random()), 0.5), 1)
-    check("random draws: none without sets of the task's tensors", made.draws(2) == [], made.pool)
+    check("random draws: none for host tensors that the task makes", made.draws(2) == [], made.pool)
     made.drawn = {"flat": {}, "shapes": {}, "sets": [made.fresh() for _ in range(3)]}
     arm = kbench._TimedFunction(lambda x, a: x * a, stage_of(made), ())
     for count in range(1, 9):
