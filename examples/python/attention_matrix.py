@@ -4,7 +4,7 @@ numbers of heads, lengths and head dimensions.
 
 python3 examples/python/attention_matrix.py                              prints a table, writes attention_matrix.json
 python3 examples/python/attention_matrix.py --shape 4,16,4096,128 --dtype bf16 --causal
-python3 examples/python/attention_matrix.py --dry-run lists the comparisons; needs no GPU
+python3 examples/python/attention_matrix.py --dry-run                    lists the comparisons; needs no GPU
 
 One comparison covers one shape in one element type: all implementations get the same inputs and run in interleaved
 rounds. Every output is compared with the output of PyTorch in double precision. Below the table, the program lists

@@ -1529,19 +1529,19 @@ def compare(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Records:
-    """Compares functions: calls every function with the same inputs, checks the outputs, times the functions in
-    interleaved rounds, and compares their times with that of the first function (the baseline). Returns one record
-    per function.
+    """Calls every function with the same inputs, checks the outputs, and times the functions in interleaved
+    rounds. Compares the time of each function with the time of the first function (the baseline). Returns one
+    record per function.
 
     functions: a dict from names to functions. A function with a parameter stream gets kbench's stream as a number.
         During the call of any other function, kbench's stream is the current stream of torch and cupy.
     inputs: the arguments of every function.
     name: the name of the comparison in the records.
     check: how the outputs are checked, which happens after the first and after the last run of each function. A
-        function whose output is wrong gets no time. Possible values: the name of one of the functions, whose
-        output is the reference; the expected output itself; or a function that takes an output and returns True or
-        raises AssertionError. If the named function returns None, the functions work in place: the contents of the
-        inputs after a call are compared instead of outputs.
+        function whose output is wrong gets no time. Possible values of check: the name of the function whose
+        output is the reference; the expected output; or a function that takes an output and returns True or raises
+        AssertionError. If the named function returns None, the functions work in place: the contents of the inputs
+        after a call are compared instead of outputs.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
     bytes, flops, items: bytes moved, floating-point operations and items of one call, from which rates are
@@ -1552,9 +1552,9 @@ def compare(
     device: number of the GPU.
     mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the
         same data, so data that fits stays in the L2 cache. "graph": a CUDA graph launches the function several
-        times in a row on the same data; the time includes the gaps between launches, and a function that cannot be
-        captured gets no time. For copies of the data that exceed the L2 cache, use kbench.bench with kb.alloc, and
-        run with --rotate.
+        times in a row on the same data. The time of a graph includes the gaps between launches. A function that
+        cannot be captured into a graph gets no time. For copies of the data that exceed the L2 cache, use
+        kbench.bench with kb.alloc, and run with --rotate.
     precision: sampling stops when half the width of the 95 % confidence interval divided by the median is at most
         this number (default 0.005).
     max_time: seconds of sampling per function (default 1).
@@ -2337,8 +2337,8 @@ class Mark:
 
         show_plots: show each figure; needs matplotlib.
         print_data: print a table of each Benchmark. If the function calls do_bench once per point and Triton is
-            installed, the table also has the time of Triton's do_bench (triton ms) and the difference of the two
-            times (diff %).
+            installed, the table also has the columns "triton ms" (time of Triton's do_bench) and "diff %" (its
+            difference from kbench's time).
         save_path: a folder, which gets PLOT_NAME.csv (numbers with save_precision decimal places), PLOT_NAME.png if
             matplotlib is installed, and results.html, a page with both.
         return_df: return a table with the columns x_names and line_names. run() returns a pandas DataFrame if
@@ -4634,8 +4634,8 @@ class _Judge:
         self.flag(name, f"{what}: {evidence}")
 
     def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
-        """Returns the flag SIDE_STREAM and its evidence if the output is correct when the GPU is synchronised
-        before and after the call, but wrong when the caller's stream writes the inputs after a delay."""
+        """Returns the flag SIDE_STREAM and its evidence if two conditions hold: a call with a GPU synchronisation
+        before and after it is correct, and a call whose inputs are written after a delay is wrong."""
         if self.device is None or "overwrite" in options or not self.checks > 0:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}

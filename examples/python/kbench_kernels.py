@@ -1092,8 +1092,8 @@ class _OracleResult:
 
 
 class _Workspaces:
-    """Holds one block of scratch memory per GPU and stream. All kernels on a stream share the block of the stream.
-    Scratch memory is never freed, because a captured CUDA graph may refer to it."""
+    """Holds one block of scratch memory per GPU and stream. All kernels on a stream share one block of scratch
+    memory. Scratch memory is never freed, because a captured CUDA graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
@@ -1600,8 +1600,8 @@ class Kernels:
     def rows(self) -> List[Dict[str, Any]]:
         """Returns the table of kernels as a list of dicts, one per kernel. The keys are operation, direction,
         implementation, rung, dtypes, sm (smallest compute capability, 90 for 9.0), exact, alignment (in bytes, by
-        element type), vendor, unordered, tf32, formula and note. A Kernel has an attribute for each of the keys
-        except alignment."""
+        element type), vendor, unordered, tf32, formula and note. A Kernel has all keys of its dict except
+        alignment as attributes."""
         return [
             {
                 "operation": k.operation,
@@ -2337,8 +2337,8 @@ class _PeerFunctions:
 
     def _of_forward(self, forward: Callable[..., Any]) -> Callable[[], Any]:
         """Returns a function that runs the forward pass without gradients, both passes, or only the backward pass.
-        To time only the backward pass, the function runs the forward pass once in advance on the current stream,
-        because autograd runs a backward pass on the stream of its forward pass."""
+        To time only the backward pass, the function runs the forward pass once in advance. The forward pass runs
+        on the current stream, because autograd runs a backward pass on the stream of its forward pass."""
         o, torch, tensors = self.operation, self.torch, self._tensors()
         if o.direction in ("fwd", "run"):
             name = o.outputs[0]
@@ -2602,9 +2602,9 @@ _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_ent
 
 class Comparisons(Records):
     """The records of kernels.suite and their tables. Each row of a table shows one comparison: the fastest kernel
-    of kbench and its share of the measured peak. The row also shows the speed of this fastest kernel relative to a
-    copy of the same number of bytes in the same run, and relative to the best peer. .missing: list of
-    (implementation, reason) of implementations that were not measured."""
+    of kbench and its share of the measured peak. The row also compares the fastest kernel with a copy of the same
+    number of bytes in the same run, and with the best peer. .missing: list of (implementation, reason) of
+    implementations that were not measured."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         super().__init__(records)
@@ -2627,9 +2627,10 @@ class Comparisons(Records):
         return present
 
     def rows(self) -> Iterator[Dict[str, Any]]:
-        """Returns one dict per comparison, in the order of measurement: name, record (of kbench's fastest kernel),
-        peers (dict from a peer's name to its time in us), peer (name of the best peer), peer_us, ratio (the best
-        peer's time divided by kbench's time), copy (time of a copy of the same size divided by kbench's time)."""
+        """Yields one dict per comparison, in the order of measurement. The dict has the keys name, record (of
+        kbench's fastest kernel), peers (dict from a peer's name to its time in us), peer (name of the best peer)
+        and peer_us (its time). The key ratio holds the best peer's time divided by kbench's time; the key copy
+        holds the time of a copy of the same size divided by kbench's time."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":

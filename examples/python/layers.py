@@ -5,10 +5,10 @@ and dimensions.
 python3 examples/python/layers.py                                        prints a table, writes layers.json
 python3 examples/python/layers.py --batch 1:64:*4 --length 512,2048 --dimension 768,1024:8192:*2 --dtype f32,bf16
 python3 examples/python/layers.py --operation layernorm --direction fwd,bwd
-python3 examples/python/layers.py --dry-run lists the comparisons; needs no GPU
+python3 examples/python/layers.py --dry-run                              lists the comparisons; needs no GPU
 
-One comparison covers one operation in one shape and element type: all implementations get the same inputs, are checked
-with the same oracle, and run in interleaved rounds with a cold L2 cache.
+One comparison covers one operation in one shape and element type. All implementations get the same inputs and are
+checked with the same oracle. All implementations run in interleaved rounds with a cold L2 cache.
 """
 
 import argparse

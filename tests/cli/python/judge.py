@@ -98,8 +98,8 @@ def others():
 
 
 def stage():
-    """Tests the parts of the judge's GPU code that need no GPU: how the inputs change before each sample, the
-    order of functions, and how statuses of the engine become verdicts."""
+    """Tests the parts of the judge's GPU code that need no GPU: changes of inputs, the order of functions, and how
+    statuses of the engine become verdicts."""
     pool = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
     draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 

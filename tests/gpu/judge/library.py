@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench's own kernels as candidates: every kernel in each element type is a function of this file, such as
-softmax_fwd_onepass_bf16. The runner inserts the paths of the built libraries at the top of a copy of this file."""
+"""kbench's own kernels as candidates for the judge. Every kernel in each element type is a function of library.py,
+such as softmax_fwd_onepass_bf16. judge.py sets the environment variables of the build at the top of a copy of
+library.py."""
 
 import kbench
 from operations import NOT_JUDGED, OPERATIONS, OPTIONS
