@@ -2256,7 +2256,8 @@ class Benchmark:
 
 
 class Mark:
-    """A function under @kbench.perf_report. run() measures the function, prints tables and writes files."""
+    """A function under @kbench.perf_report. Mark.run measures the decorated function, prints tables and writes
+    files."""
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Any) -> None:
         self.fn, self.benchmarks = fn, benchmarks
@@ -3847,7 +3848,8 @@ class _Inputs:
         return max(4096, min(n, 1 << 20))
 
     def _sets(self) -> List[Any]:
-        """Returns up to 16 sets of inputs of equal sizes. More than two sets take at most 256 MiB together."""
+        """Returns up to 16 sets of inputs of equal sizes. If there are more than two sets of inputs, they take at
+        most 256 MiB together."""
         sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
         most = max(2, min(16, (1 << 28) // max(1, size)))
         for _ in range(4 * most):
