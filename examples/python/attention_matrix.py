@@ -4,7 +4,7 @@ numbers of heads, lengths and head dimensions.
 
 python3 examples/python/attention_matrix.py                              prints a table, writes attention_matrix.json
 python3 examples/python/attention_matrix.py --shape 4,16,4096,128 --dtype bf16 --causal
-python3 examples/python/attention_matrix.py --dry-run                    lists what would run; needs no GPU
+python3 examples/python/attention_matrix.py --dry-run                    lists the comparisons; needs no GPU
 
 One comparison covers one shape in one element type: all implementations get the same inputs and run in interleaved
 rounds. Every output is compared with the output of PyTorch in double precision. Below the table, the program lists
@@ -59,7 +59,7 @@ def backend_of(name, q, k, v, causal):
 
 def comparison(shape, dtype, causal, options, missing):
     """Compares all implementations in one shape and one element type. Returns the records. Implementations that cannot
-    run are appended to missing."""
+    run are appended to the list missing."""
     import torch
 
     b, h, s, d = shape
@@ -97,7 +97,7 @@ def comparison(shape, dtype, causal, options, missing):
         check=close_to(want, dtype),
         bytes=operation.bytes(q, k, v, causal=causal),
         flops=operation.flops(q, k, v, causal=causal),
-        items=b * h * s,  # queries
+        items=b * h * s,  # number of queries
         params={"batch": b, "heads": h, "length": s, "dimension": d, "causal": int(causal)},
         dtype=dtype,
         max_time=options.max_time,
@@ -136,13 +136,17 @@ def shape_of(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", type=shape_of, action="append", metavar="B,H,S,D", help="one shape; repeatable")
-    parser.add_argument("--dtype", action="append", choices=sorted(OFF), help="may be repeated (default: both)")
-    parser.add_argument("--backend", action="append", choices=list(BACKENDS), help="may be repeated (default: all)")
+    parser.add_argument(
+        "--dtype", action="append", choices=sorted(OFF), help="an element type; repeatable (default: all types)"
+    )
+    parser.add_argument(
+        "--backend", action="append", choices=list(BACKENDS), help="a backend; repeatable (default: all backends)"
+    )
     parser.add_argument("--causal", action="store_true")
     parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of sampling per function")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--json", default="attention_matrix.json", metavar="FILE", help="where to save the records")
-    parser.add_argument("--dry-run", action="store_true", help="list what would run; needs no GPU")
+    parser.add_argument("--dry-run", action="store_true", help="only list the comparisons; needs no GPU")
     o = parser.parse_args()
     o.backends = o.backend or list(BACKENDS)
     plan = [(shape, dtype) for dtype in o.dtype or sorted(OFF) for shape in o.shape or SHAPES]

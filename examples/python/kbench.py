@@ -13,8 +13,8 @@
 The keys of a record have the meaning that kbench.h documents: times are in milliseconds, rates are per second, and
 confidence intervals are 95 % intervals. Only Python's standard library is required.
 
-The first call builds a shared library from kbench.h with cc and stores it under ~/.cache/kbench. The build uses the
-CUDA runtime if it finds a CUDA toolkit, or CUDA's wheels from pip. Environment variables:
+The first call builds a shared library from kbench.h with cc and stores it under ~/.cache/kbench. The library is
+built with CUDA support if a CUDA toolkit or CUDA's wheels from pip are found. Environment variables:
 
     KBENCH_H          path of kbench.h
     KBENCH_LIB        path of a library that is already built
@@ -72,7 +72,7 @@ _VERSION = 100  # kb_abi("version")
 
 
 class Error(RuntimeError):
-    """kbench cannot do what was asked. The message gives the reason and the fix."""
+    """kbench cannot do what the caller asked for. The message of the Error gives the reason and the fix."""
 
 
 # --- untrusted text, escaped as kbench.h escapes it -----------------------------------------------------------
@@ -114,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Prints the text to stderr and puts "kbench: " before its first line."""
+    """Prints "kbench: " and the text to stderr."""
     for line in f"kbench: {text}".split("\n"):
         print(_harmless(line), file=sys.stderr)
 
@@ -236,7 +236,8 @@ _SIGNATURES = {
     "kb_dtype_of": (C.c_int, [C.c_char_p]),
     "kb_dtype_size": (C.c_size_t, [C.c_int]),
     "kb_dtype_name": (C.c_char_p, [C.c_int]),
-    # variadic functions: each call passes "%s" and one text after these arguments
+    # kb_check_that, kb_fail, kb_skip and kb_note are variadic: each call appends "%s" and one text to these
+    # arguments
     "kb_check_that": (C.c_bool, [C.c_void_p, C.c_bool, C.c_double, C.c_double, C.c_char_p]),
     "kb_fail": (None, [C.c_void_p, C.c_char_p]),
     "kb_skip": (None, [C.c_void_p, C.c_char_p]),
@@ -260,7 +261,8 @@ def _find_header() -> str:
 
 
 def _find_addons(header: str) -> List[str]:
-    """Paths of the add-on headers (reports, profilers): in examples/addons next to kbench.h, or in its folder."""
+    """Returns the paths of the add-on headers (reports, profilers), which are in the folder of kbench.h or in its
+    subfolder examples/addons."""
     here = os.path.dirname(header) or "."
     places = [os.path.join(here, "examples", "addons"), here]
     found = []
@@ -291,9 +293,10 @@ def _pip_folders() -> List[str]:
 
 
 def _cuda_of_pip() -> Optional[_Cuda]:
-    """Returns the oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older
-    runtime. Some headers are in other wheels, which may be installed in other folders. The wheels contain the library
-    only under its soname, without libcudart.so."""
+    """Returns the oldest complete CUDA runtime among pip's wheels, or None. A driver supports every CUDA runtime
+    that is older than the driver. Some CUDA headers are in wheels other than the runtime's wheel, and may be in
+    other folders. The wheels contain the CUDA runtime library only under its soname (such as libcudart.so.13), not
+    as libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -312,8 +315,8 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 
 def _find_cuda() -> Optional[_Cuda]:
-    """Returns the CUDA runtime of a toolkit, otherwise of pip's wheels; None if there is neither or KBENCH_NO_CUDA is
-    set."""
+    """Returns the CUDA runtime of a CUDA toolkit, or without a toolkit that of pip's wheels. Returns None if
+    neither a toolkit nor the wheels are installed, or if KBENCH_NO_CUDA is set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -365,8 +368,8 @@ def _cache() -> str:
 
 def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
     """Returns the path of the library that command_to(header, output) builds. A library that the same command built
-    from the same headers is reused. what: describes the library in the message on stderr. Raises Error if the folder
-    cannot be written or the build fails."""
+    from the same headers is reused. what: the library's name in the message that is printed to stderr before the
+    build. Raises Error if the cache folder cannot be written or the build fails."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
     for source in [header, *_find_addons(header)]:
         with open(source, "rb") as f:
@@ -380,7 +383,7 @@ def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[
         os.makedirs(folder, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(
             suffix=".so", dir=folder
-        )  # two processes may build the same library at the same time
+        )  # a temporary name, because two processes may build the library at the same time
     except OSError as error:
         raise Error(
             f"The library cannot be stored in {folder} ({error.strerror}). Set XDG_CACHE_HOME to a writable folder."
@@ -407,20 +410,21 @@ def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[
 
 
 def _find_library() -> str:
-    """Returns the path of libkbench.so: KBENCH_LIB, otherwise the library built from this kbench.h."""
+    """Returns the path of libkbench.so. If KBENCH_LIB does not name this file, libkbench.so is built from
+    kbench.h."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
-    return _build_cached("libkbench.so", _find_header(), _build_command, "the library from kbench.h (once)")
+    return _build_cached("libkbench.so", _find_header(), _build_command, "libkbench.so from kbench.h (only once)")
 
 
 class _Library:
-    """The functions of the shared library as attributes. Raises Error if the library's version or the size of a
-    struct differs from what this file expects."""
+    """Holds the functions of the shared library libkbench.so as attributes. Raises Error if the library's version
+    or the size of one of its structs does not match kbench.py."""
 
     def __init__(self) -> None:
         path = _find_library()
-        # While it is loaded, the library reads and removes KBENCH_STARTED_AS from the C environment; os.environ is a
-        # copy, from which the variable must be removed as well.
+        # When the shared library is loaded, it removes the variable KBENCH_STARTED_AS from the C environment.
+        # os.environ is a copy of the C environment, so the variable must be removed from os.environ as well.
         self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
         try:
             self.handle = C.CDLL(path)
@@ -466,9 +470,9 @@ class _Library:
 
 
     def calibrate(self, device: int) -> None:
-        """Calibrates the event timer with the durations that CUPTI reports for empty kernels. It is called before the
-        first measurement on a GPU. Without CUPTI, or when an external profiler is attached, the calibration is
-        skipped. The confidence intervals of short kernels are then wider."""
+        """Calibrates the event timer with the durations that CUPTI reports for empty kernels. Only the first call
+        of calibrate has an effect. Without CUPTI, or when an external profiler is attached, the event timer is not
+        calibrated, and the confidence intervals of short kernels are wider."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
             durations = _cupti_durations(self.handle._name, device)
             self.kbi_calibrate_from(durations, len(durations))
@@ -482,7 +486,8 @@ _PROFILERS = (
     "NSYS_PROFILING_SESSION_ID",
     "NV_SANITIZER_INJECTION_PORT_BASE",
 )
-# Role 2 in KBENCH_STARTED_AS makes the library measure with CUPTI and write the durations to the file descriptor.
+# Role 2 in KBENCH_STARTED_AS makes the library measure empty kernels with CUPTI and write their durations to a
+# file descriptor.
 _CUPTI_SCRIPT = """
 import ctypes, os, sys
 os.environ["KBENCH_STARTED_AS"] = f"{os.getpid()},2,{sys.argv[2]},{sys.argv[3]}"
@@ -491,9 +496,9 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 
 
 def _cupti_durations(path: str, device: int) -> bytes:
-    """Returns the durations of empty kernels that CUPTI reports. A separate process measures them, because CUPTI
-    cannot be unloaded and slows down launches. The list is empty if CUPTI is missing or takes longer than ten
-    seconds."""
+    """Returns the durations of empty kernels that CUPTI reports. A separate process measures the empty kernels,
+    because CUPTI slows down launches and cannot be unloaded. Returns no bytes if CUPTI is missing or takes longer
+    than ten seconds."""
     if not sys.executable:  # Python is embedded in another program
         return b""
     come, theirs = os.pipe()
@@ -573,8 +578,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _interface(value: Any) -> Optional[Dict[str, Any]]:
-    """Returns the __cuda_array_interface__ of an array that belongs to neither torch nor cupy (for example numba, jax
-    or kbench.kernels); otherwise None."""
+    """Returns the __cuda_array_interface__ of an array that belongs to neither torch nor cupy (but for example to
+    numba, jax or kbench.kernels). Returns None for any other value."""
     if _module_of(value) in ("builtins", "torch", "cupy"):
         return None
     try:
@@ -584,9 +589,9 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """Returns the element type that decides the default tolerance. An array has the type of its elements, a Python
-    float has f64, and a container has the least precise type in it. Every other value has the type "int" and is
-    compared exactly."""
+    """Returns the element type that decides the default tolerance. For an array, this is the type of its elements;
+    for a Python float f64; for a container the least precise element type in the container. A value without
+    floating-point numbers has the element type "int" and is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -620,7 +625,7 @@ def _copy(value: Any) -> Any:
         other = sys.modules["numba"].cuda.device_array_like(value)
         other.copy_to_device(value)
         return other
-    # without __deepcopy__, the copy would share the memory with the original
+    # copy.deepcopy of an array without __deepcopy__ would share the memory of the original array
     if _interface(value) is not None and not hasattr(value, "__deepcopy__"):
         raise Error(f"A {type(value).__name__} on a GPU cannot be copied, because it has no copy(). Use torch or cupy.")
     return copy.deepcopy(value)
@@ -663,7 +668,7 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
-        if not hasattr(xp, "isnan"):  # a jax array on the host: its type belongs to the module jaxlib
+        if not hasattr(xp, "isnan"):  # the type of a jax array on the host belongs to the module jaxlib
             import numpy as xp
 
             got, want = xp.asarray(got), xp.asarray(want)
@@ -768,7 +773,7 @@ class _Expected:
         self.atol = self.rtol if atol is None else atol
 
     def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
-        """Returns whether it passed, the error, the tolerance, and a message."""
+        """Returns (whether the output passed, the error, the tolerance, a message)."""
         allowed = self.rtol or self.atol
         try:
             worst = _compare(got, self.want, self.rtol, self.atol)
@@ -785,8 +790,9 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """Runs a check on an output. The output passes if the check returns True or None; it fails if the check returns
-    False or raises AssertionError. Returns whether it passed, the error, the tolerance, and a message."""
+    """Applies the function `check` to an output. The output passes if the check returns True or None. The output
+    fails if the check returns False or raises AssertionError. Returns (whether the output passed, its error, the
+    tolerance, a message)."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -801,10 +807,12 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 class _Streams:
     """Context managers that make kbench's stream current in torch and cupy. New context managers are created when
-    the stream changes or when the timed function has imported torch or cupy. Each comparison has one object."""
+    the stream changes or when the timed function has imported torch or cupy. All functions of a comparison share
+    one _Streams object."""
 
     def __init__(self) -> None:
-        self.of: Any = (0, None, None)  # (stream, torch, cupy) that self.managers belong to
+        # (kbench's stream, module torch, module cupy) for which self.managers were created
+        self.of: Any = (0, None, None)
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
@@ -855,9 +863,10 @@ def _blocks() -> Optional[int]:
 
 
 class _Backwards:
-    """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd runs
-    each node on the stream on which its forward pass ran. If the two streams differ, capturing the function into a
-    CUDA graph fails. The failure may end the process later, in another thread or when a gradient is freed."""
+    """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd
+    runs each node of the backward pass on the stream on which the node's forward pass ran. If the backward pass
+    and the timed function use different streams, capturing the function into a CUDA graph fails. The failed
+    capture may end the process later, in another thread or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -885,7 +894,8 @@ class _Backwards:
         while nodes:
             node = nodes.pop()
             if node is not None and node not in hooks:
-                # autograd.grad does not run the node of a leaf tensor: there the tensor itself gets the hook
+                # autograd.grad does not run the node of a leaf tensor, so the hook is registered on the leaf
+                # tensor itself
                 leaf = getattr(node, "variable", None)
                 register = node.register_prehook if leaf is None else leaf.register_hook
                 hooks[node] = register(self._note_stream)
@@ -898,8 +908,8 @@ class _Backwards:
 
 
 class _Interrupts:
-    """Handles Ctrl-C during a measurement. While Python code runs, it raises KeyboardInterrupt immediately; while C
-    code runs, it waits for the next callback into Python."""
+    """Handles Ctrl-C during a measurement. While Python code runs, Ctrl-C raises KeyboardInterrupt immediately.
+    While C code runs, KeyboardInterrupt is raised in the next callback into Python."""
 
     def __init__(self) -> None:
         self.pending, self.inside = False, False
@@ -920,8 +930,9 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# Messages of libraries that reject stream capture because of the library's own state. Such an error does not indicate
-# a synchronisation or a copy. The function is therefore timed, but no captured graph of it is inspected.
+# Texts of the exceptions that libraries raise because their own state does not permit stream capture. Such an
+# exception does not prove that the function synchronises or copies. If a function raises such an exception, kbench
+# times the function, but does not inspect a CUDA graph of the function.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -938,13 +949,15 @@ class _Job:
         call: Callable[[int], Any],
         before: Optional[Callable[[int], Any]],
         checks: Sequence[Callable[[Any], Any]],
-        # report allocations by torch's caching allocator; a captured graph does not show them
+        # tells_blocks: report the allocations by torch's caching allocator, which a captured CUDA graph does not
+        # show
         tells_blocks: bool = False,
     ) -> None:
         self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
         self.ran, self.trusted = False, True
-        self.state: Optional[int] = None  # the kb_state that failures are reported to; None: kb_current()
+        # kb_state to which failures are reported; None: the result of kb_current()
+        self.state: Optional[int] = None
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
         self.before = _FUNCTION(self._guarded(before, False)) if before else _FUNCTION()
@@ -960,7 +973,8 @@ class _Job:
                     raise KeyboardInterrupt
                 if keeps:
                     self.output = None  # frees the previous output before the call, so that its memory can be reused
-                    again = self.ran and self.tells_blocks  # skip the first run: it also fills permanent caches
+                    # ignores the blocks of the first run, which also fills permanent caches
+                    again = self.ran and self.tells_blocks
                     before = _blocks() if again else None
                     self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
                     self.ran = True
@@ -980,7 +994,10 @@ class _Job:
             output = call(stream)
         kb = self.state or _library().kb_current()
         if kb and backwards.elsewhere:
-            note = "PyTorch runs the backward pass on the stream of the forward pass: not captured, not inspected"
+            note = (
+                "PyTorch runs the backward pass on the stream of the forward pass, "
+                "so kbench could not capture and inspect the function"
+            )
             _library().kb_note(kb, b"%s", _as_message(note))
             _library().kb_expect(kb, _EXPECT["no_capture"])
         return output
@@ -1029,12 +1046,12 @@ def _show_time(ms: Optional[float]) -> str:
 
 
 class Record:
-    """The result of measuring one implementation. The keys of the record are attributes; KB_RECORD in kbench.h
-    documents them. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. The value None
-    means that the key does not apply.
+    """The result of measuring one implementation. The keys of the record are attributes of this object; KB_RECORD
+    in kbench.h documents the keys. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per
+    second. A key has the value None if the key does not apply to the measurement.
 
-    A record of work on the host also has python_call_ms, the time of an empty Python function that is called in the
-    same way. Every host time includes this call overhead."""
+    A record of work on the host also has python_call_ms, the time that the engine takes to call an empty Python
+    function. For work on the host, time_ms includes the overhead python_call_ms."""
 
     def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
         self._data = data
@@ -1092,7 +1109,7 @@ def _html_table(records: Sequence[Record]) -> str:
 
 
 class Records(List[Record]):
-    """A list of records. Notebooks show it as a table; .figure() draws it."""
+    """A list of records. Notebooks show the list as a table; .figure() draws a figure of the records."""
 
     def _repr_html_(self) -> str:
         return _html_table(self)
@@ -1103,7 +1120,7 @@ class Records(List[Record]):
 
 
 class Figure:
-    """A figure, which notebooks show. .svg is its SVG text."""
+    """A figure, which notebooks show. The attribute .svg of a Figure holds the SVG text."""
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
@@ -1126,7 +1143,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
     kind: a plot of kbench's option --plot: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples,
         ratios or changes.
     options: options of kbench's command line, for example "--where", "dtype=f32".
-    Raises Error if the records do not give such a figure."""
+    Raises Error if no figure of this kind can be drawn from the records."""
     with tempfile.TemporaryDirectory() as folder:
         path, drawn = (os.path.join(folder, name) for name in ("records.json", "figure.svg"))
         save(records, path)
@@ -1138,7 +1155,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
             return Figure(f.read())
 
 
-# pairs: a C name in messages of the library, and the name in the Python interface that replaces it
+# pairs: a C name in messages of the C library, and the Python name that replaces the C name
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
     (r"\bkb_check\s+or\s+KB_CHECK_EACH(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
     (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
@@ -1170,8 +1187,9 @@ def _as_list(records: Any) -> List[Record]:
 
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
-    """Returns a context manager that gives a text file, which atomically replaces path once it is complete and on
-    disk. Symbolic links and the old permissions are kept. If path is a device or a pipe, it is written directly."""
+    """Returns a context manager that opens a temporary text file. When the context ends, the file is synchronised
+    to disk and atomically replaces path. Symbolic links and the old permissions are kept. If path names a device
+    file or a pipe, the text is written directly to path."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(target):
         with open(path, "w") as f:
@@ -1197,12 +1215,13 @@ def _replacing(path: str) -> Iterator[Any]:
 
 
 def save(records: Any, path: str) -> None:
-    """Writes records to a file, which replaces an old file only when it is complete. kbench.load and the options
-    --load, --baseline and --compare of kbench programs read it.
+    """Writes records to a file. An existing file is replaced only when the new file is complete. kbench.load and
+    the options --load, --baseline and --compare of kbench programs read such a file.
 
     records: one record, or an iterable of records.
-    path: ends in .json (an array) or .jsonl (one record per line). For a device or a pipe, an array is written.
-    Raises Error for any other ending, OSError if the file cannot be written."""
+    path: a file name that ends in .json (one JSON array) or .jsonl (one JSON record per line). A device file or a
+        pipe may have any name and gets a JSON array.
+    Raises Error if the file name ends in neither .json nor .jsonl, and OSError if the file cannot be written."""
     ending = os.path.splitext(path)[1].lower()
     is_file = not os.path.exists(path) or os.path.isfile(path)
     if is_file and ending not in (".json", ".jsonl"):
@@ -1224,13 +1243,13 @@ _WRITERS = {
     ".csv": 'For CSV, call kbench.table(records, "--csv", path)',
     ".md": 'For Markdown, call kbench.table(records, "--md", path)',
     ".svg": "For a figure, call kbench.figure(records).save(path)",
-}  # file name extension: the function that writes this format
+}  # key: file name extension; value: advice on which function writes files with this extension
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
     """Returns a stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache
-    state and the timer, and the key shared_buffers was named stage_shared. --load of kbench programs converts old
-    records in the same way."""
+    state and the timer, and the key shared_buffers was named stage_shared. The option --load of kbench programs
+    also converts old records to the keys of schema 3."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1248,8 +1267,8 @@ def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def load(path: str) -> Records:
-    """Reads the records of a file that kbench.save, or --json or --jsonl of a kbench program, has written. Records of
-    older schemas are converted."""
+    """Reads records from a file that kbench.save has written, or a kbench program with --json or --jsonl. Records
+    of older schemas are converted to the current schema."""
     with open(path) as f:
         text = f.read()
     is_array = text.lstrip()[:1] == "["
@@ -1281,8 +1300,8 @@ def table(records: Any, *options: str) -> None:
 
 @contextmanager
 def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
-    """Formats captured output of the C library for the terminal of sys.stdout: sets COLUMNS to its width, and yields
-    the options for colour."""
+    """Makes the C library format captured output for the terminal of sys.stdout: sets COLUMNS to the terminal's
+    width, and yields the command-line options for colour."""
     try:
         terminal = sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
@@ -1304,8 +1323,8 @@ def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
 
 
 def _shown(words: Sequence[str]) -> int:
-    """Runs kbench's command line with its output on sys.stdout, also if sys.stdout was replaced. Returns the exit
-    code."""
+    """Runs kbench's command line and writes its output to sys.stdout, also if a program has replaced sys.stdout.
+    Returns the exit code."""
     try:
         plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):
@@ -1318,7 +1337,8 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Runs kbench's command line and captures the file descriptors in handles. Returns the exit code and the text."""
+    """Runs kbench's command line and captures its output to the file descriptors that handles lists. Returns the
+    exit code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1388,8 +1408,8 @@ def _measure(
     if mode == "rotate":
         raise Error(
             "mode='rotate' times launches on several copies of the data that together exceed the L2 cache. kbench can "
-            "only copy buffers of kb.alloc. Write a function under @kbench.bench that takes its data from kb.alloc and "
-            "run that script with --rotate."
+            "only copy buffers of kb.alloc. Write a function under @kbench.bench that allocates its data with "
+            "kb.alloc, and run the script with --rotate."
         )
     library = _library()
     if calibrate and not host:
@@ -1432,8 +1452,9 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """Returns the time in ms that the engine takes to call an empty Python function. Every host time includes this
-    call overhead. It is measured once per process."""
+    """Returns the time in ms that the engine takes to call an empty Python function. Every measured time of work
+    on the host includes the overhead of calling a Python function. _call_cost measures the call overhead once per
+    process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -1451,7 +1472,7 @@ def _say_call(record: Record) -> None:
     record._data["python_call_ms"] = None if math.isnan(cost) else cost
     if time_ms is None or not cost > 0.05 * time_ms:
         return
-    note = f"of which {_show_time(min(cost, time_ms))} are the call from C"
+    note = f"calling the Python function from C takes {_show_time(min(cost, time_ms))} of this time"
     record._data["message"] = f"{record.message}; {note}" if record.message else note
 
 
@@ -1463,8 +1484,8 @@ def _checks_of(
     atol: Optional[float],
     streams: _Streams,
 ) -> List[Callable[[Any], Any]]:
-    """Returns the checks that the argument `check` of kbench.compare selects. If the reference returns None, it works
-    in place, and the inputs are compared instead of outputs."""
+    """Returns the checks that the argument `check` of kbench.compare selects. If the reference returns None, the
+    functions work in place, and the inputs after a call are compared instead of outputs."""
     if check is None:
         return []
     if callable(check):
@@ -1508,36 +1529,42 @@ def compare(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Records:
-    """Compares functions: calls each with the same inputs, checks its output, times all of them in interleaved
-    rounds, and compares each with the first function, the baseline. Returns one record per function.
+    """Calls every function with the same inputs, checks the outputs, and times the functions in interleaved
+    rounds. Compares the time of each function with the time of the first function (the baseline). Returns one
+    record per function.
 
     functions: a dict from names to functions. A function with a parameter stream gets kbench's stream as a number.
-        Otherwise kbench's stream is the current stream of torch and cupy during the call.
+        During the call of any other function, kbench's stream is the current stream of torch and cupy.
     inputs: the arguments of every function.
     name: the name of the comparison in the records.
-    check: how outputs are checked, after the first and after the last run of each function. A function whose output
-        is wrong gets no time. Possible values: the name of one of the functions, whose output is the reference; the
-        expected output itself; or a function that takes an output and returns True or raises AssertionError. If the
-        named function returns None, the contents of the inputs are compared instead.
+    check: how the outputs are checked, which happens after the first and after the last run of each function. A
+        function whose output is wrong gets no time. Possible values of check: the name of the function whose
+        output is the reference; the expected output; or a function that takes an output and returns True or raises
+        AssertionError. If the named function returns None, the functions work in place: the contents of the inputs
+        after a call are compared instead of outputs.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
-    bytes, flops, items: the work of one call, from which the rates in the record are computed.
+    bytes, flops, items: bytes moved, floating-point operations and items of one call, from which rates are
+        computed.
     params, dtype: parameters of the comparison, which are stored in the record.
-    before: a function that is called with the inputs before each sample, untimed.
+    before: a function that is called with the inputs before each sample, outside the timed region.
     host: True for work on the host, which needs no GPU.
     device: number of the GPU.
-    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the same
-        data. "graph": a CUDA graph launches the function several times in a row on the same data; the time includes
-        the gaps between launches, and a function that cannot be captured gets no time. For copies of the data that
-        exceed the L2 cache, use kbench.bench with kb.alloc, and run with --rotate.
-    precision: stop when half the 95 % interval is this share of the median (default 0.005).
+    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the
+        same data, so data that fits stays in the L2 cache. "graph": a CUDA graph launches the function several
+        times in a row on the same data. The time of a graph includes the gaps between launches. A function that
+        cannot be captured into a graph gets no time. For copies of the data that exceed the L2 cache, use
+        kbench.bench with kb.alloc, and run with --rotate.
+    precision: sampling stops when half the width of the 95 % confidence interval divided by the median is at most
+        this number (default 0.005).
     max_time: seconds of sampling per function (default 1).
-    samples: take exactly this many samples.
+    samples: number of samples to take; by default, precision and max_time decide.
     seed: seed of the random numbers.
     expect: operations that belong to the measured work, and therefore get no flag: "transfer", "alloc", "sync".
-        "no_capture": the function cannot be captured into a CUDA graph, and is not inspected. kbench detects this by
-        itself for random numbers of PyTorch, for backward passes of an earlier forward pass, and for cuBLAS in CuPy.
-        Allocations by torch's caching allocator are always allowed; the message gives the number of blocks per run.
+        "no_capture": the function cannot be captured into a CUDA graph, and is not inspected. kbench sets
+        "no_capture" itself if a function uses random numbers of PyTorch, runs the backward pass of an earlier
+        forward pass, or calls cuBLAS through CuPy. Allocations by torch's caching allocator are always allowed;
+        the record's message gives the number of blocks that each run allocates.
 
     If a function raises an exception, its record holds the exception, and the other functions are still measured.
     Raises Error if the arguments are invalid or no GPU can be used, and KeyboardInterrupt on Ctrl-C.
@@ -1608,8 +1635,9 @@ def time(
     device: Optional[int] = None,
     expect: Iterable[str] = (),
 ) -> Record:
-    """Times fn(*args) and returns its record; time_ms is the median time in milliseconds. The keyword arguments are
-    those of kbench.compare. An exception that fn raises is raised here as well."""
+    """Times fn(*args) and returns its record; time_ms is the median time in milliseconds. The keyword arguments
+    have the meaning that they have for kbench.compare. If fn raises an exception, kbench.time raises it as
+    well."""
     called = getattr(fn, "__name__", "function")
     (record,) = compare(
         {called: fn},
@@ -1676,7 +1704,7 @@ _DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for
 _DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
 # names of DLPack capsules that no consumer has taken yet
 _DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}
-_exported: Dict[int, Any] = {}  # address of a DLManagedTensor: the object that keeps its memory alive
+_exported: Dict[int, Any] = {}  # key: address of a DLManagedTensor; value: the objects that keep its memory alive
 
 _capsule_new, _capsule_pointer, _capsule_is = (
     C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
@@ -1688,8 +1716,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module. Their default arguments
-# therefore hold everything that they use.
+# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals. Everything
+# that _dlpack_deleted and _capsule_gone use is therefore a default argument.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1712,8 +1740,9 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 
 class _DlpackExporter:
-    """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass has address and shape, and
-    returns element type (f32, ...) and GPU number (None: host memory) from _dlpack_type."""
+    """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
+    address and shape. The subclass also defines a method _dlpack_type, which returns the element type (such as
+    f32) and the number of the GPU, or None for host memory."""
 
     address: int
     shape: Tuple[int, ...]
@@ -1728,8 +1757,8 @@ class _DlpackExporter:
     def __dlpack__(
         self, *, stream: Optional[int] = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        """Returns a capsule with the array. For GPU memory, waits until the GPU is idle, unless stream is -1. Raises
-        BufferError for an element type without a DLPack code, and if a copy is asked for."""
+        """Returns a capsule with the array. For GPU memory, waits until the GPU is idle, unless stream is -1.
+        Raises BufferError if DLPack has no code for the element type, or if the caller asks for a copy."""
         dtype, where = self._dlpack_type()[0], self.__dlpack_device__()
         if dtype not in _DL_TYPES:
             raise BufferError(f"DLPack has no {dtype}")
@@ -1772,8 +1801,8 @@ def _import_dlpack(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
 
 
 class Buffer(_DlpackExporter):
-    """Memory that kb.alloc has allocated. numpy, torch and cupy use it without a copy, also through DLPack. kbench
-    frees it at the end of the case."""
+    """Memory that kb.alloc has allocated. numpy, torch and cupy use a Buffer without a copy, also through DLPack.
+    kbench frees the memory at the end of the case."""
 
     def __init__(self, address: int, count: int, dtype: str, gpu: bool) -> None:
         self.address, self.count, self.dtype, self.shape, self._gpu = address, count, dtype, (count,), gpu
@@ -1793,8 +1822,8 @@ class Buffer(_DlpackExporter):
         return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
-        """Returns a ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and for
-        types that ctypes lacks."""
+        """Returns a ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and
+        for element types that ctypes does not have."""
         kinds: Dict[str, Any] = {
             "f32": C.c_float,
             "f64": C.c_double,
@@ -1809,14 +1838,15 @@ class Buffer(_DlpackExporter):
         }
         if not hasattr(self, "__array_interface__") or self.dtype not in kinds:
             raise Error(
-                f"a buffer of {self.dtype} on this device has no values in Python. Pass it to numpy or torch instead."
+                f"values() cannot read a buffer of {self.dtype} on this device. Pass the buffer to numpy or torch."
             )
         return (kinds[self.dtype] * self.count).from_address(self.address)
 
 
 class Case:
-    """The first argument kb of a function under @kbench.bench. The function sets up its data, calls kb.time to say
-    what is timed, and returns. After the benchmark function has returned, the engine runs the timed function.
+    """The first argument kb of a function under @kbench.bench. The benchmark function sets up its data, passes the
+    function to be timed to kb.time, and returns. After the benchmark function has returned, the engine runs the
+    timed function.
 
     stream: kbench's stream, a cudaStream_t as a number. gpu: True if the case runs on a GPU. seed: the case's seed.
     dtype: the case's element type, or None."""
@@ -1824,7 +1854,9 @@ class Case:
     def __init__(self, address: int, interrupts: _Interrupts) -> None:
         self._kb, self._lib, self._interrupts = address, _library(), interrupts
         self._checks: List[Callable[[Any], Any]] = []
-        self._timed: Any = None  # the timed function, the function before each sample, and whether it is host work
+        # (timed function, untimed function before each sample or None, whether the timed function works on the
+        # host)
+        self._timed: Any = None
         state = C.cast(address, C.POINTER(_State)).contents
         self.stream: int = state.stream or 0
         self.gpu: bool = state.gpu
@@ -1838,8 +1870,8 @@ class Case:
         before: Optional[Callable[..., Any]] = None,
         host: bool = False,
     ) -> None:
-        """Sets the timed function: fn(*args). before(*args) is called before each sample, untimed. host=True: fn works
-        on the host. Without a GPU and without host=True the case is skipped."""
+        """Sets the timed function: fn(*args). before(*args) is called before each sample, outside the timed
+        region. host=True: fn works on the host. Without a GPU and without host=True the case is skipped."""
         if self._timed:
             return self.fail("kb.time was called twice, but a benchmark has only one timed function")
         if not host and not self.gpu:
@@ -1864,13 +1896,13 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Sets the number of bytes that one run must move. The record then holds the throughput in GB/s (1e9 bytes per
-        second)."""
+        """Sets the number of bytes that one run must move. From the number of bytes, kbench computes the
+        throughput in GB/s (1e9 bytes per second)."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Sets the number of floating-point operations of one run. The record then holds the rate in GFLOP/s (1e9
-        operations per second)."""
+        """Sets the number of floating-point operations of one run. From the number of operations, kbench computes
+        the rate in GFLOP/s (1e9 operations per second)."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
@@ -1878,7 +1910,8 @@ class Case:
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
-        """Sets the number of queries that one run answers. The record then has queries_per_second."""
+        """Sets the number of queries (for example, lookups) that one run answers. The record then has
+        queries_per_second."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
@@ -1887,23 +1920,24 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """Skips the case, with this reason. The case gets the status "skipped", which does not count as a failure.
-        Call it before time()."""
+        """Skips the case. why: the reason that the record shows. The case gets the status "skipped", which does
+        not count as a failure. Call it before time()."""
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
-        """Fails the case with this reason: it gets the flag BAD_CASE and no time."""
+        """Marks the case as failed: it gets the flag BAD_CASE and no time. why: the reason that the record
+        shows."""
         self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
-        """Adds a note to the record's message; at most 400 bytes."""
+        """Adds a note to the record's message. A note of more than 400 bytes is cut to 400 bytes."""
         self._lib.kb_note(self._kb, b"%s", _as_message(text))
 
     def alloc(self, count: int, dtype: str = "f32", place: Optional[str] = None) -> Buffer:
         """Allocates count elements and returns a Buffer, which kbench frees.
 
-        dtype: the element type, such as "f32". place: "device", "host" or "pinned"; by default the GPU if there is
-        one, otherwise the host. Raises MemoryError."""
+        dtype: the element type, such as "f32". place: "device", "host" or "pinned" (page-locked host memory); by
+        default "device" if the case runs on a GPU, otherwise "host". Raises MemoryError."""
         kind = self._lib.kb_dtype_of(dtype.encode())
         where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
         address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
@@ -1912,7 +1946,8 @@ class Case:
         return Buffer(address, count, dtype, self.gpu and where == 0)
 
     def fill(self, buffer: Buffer, kind: str = "normal") -> None:
-        """Fills a buffer: "zero", "normal", "uniform" or "iota". A seed gives the same values on every machine."""
+        """Fills a buffer: "zero", "normal", "uniform" or "iota". The same seed gives the same random values on
+        every machine."""
         self._lib.kbi_fill(
             self._kb,
             buffer.address,
@@ -1957,9 +1992,9 @@ class _Registered:
         note: Optional[str],
     ) -> None:
         self.fn = fn
-        self.running: Dict[int, Tuple[Case, _Job]] = {}  # cases that have begun but not ended; key: kb_state
+        self.running: Dict[int, Tuple[Case, _Job]] = {}  # key: address of the kb_state of a running case
         self.interrupts = _Interrupts()
-        # kept alive because self.axes points to their strings
+        # keeps the axes alive, because self.axes points to their strings
         rows = self.rows = [_axis(k, v) for k, v in axes.items()]
         self.kinds = {k: row.type for k, row in zip(axes, rows)}
         for category, spec in sizes.items():
@@ -1989,8 +2024,8 @@ class _Registered:
         return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
 
     def body(self, kb: int) -> None:
-        """The engine calls this repeatedly until the case has ended. The Python function runs only in the first call
-        for a case."""
+        """The engine calls the method body repeatedly until the case has ended. The benchmark function runs only
+        in the first call of body."""
         if kb not in self.running:
             case = Case(kb, self.interrupts)
             try:
@@ -2012,7 +2047,7 @@ class _Registered:
         job.run_checks(kb)
 
 
-_registered: List[_Registered] = []  # keeps alive what the library points to
+_registered: List[_Registered] = []  # keeps the objects alive to which the shared library holds pointers
 
 
 def bench(
@@ -2026,7 +2061,7 @@ def bench(
     note: Optional[str] = None,
     **axes: Sequence[Any],
 ) -> Any:
-    """Registers a function as a benchmark that kbench.main() runs:
+    """Registers a function as a benchmark, which kbench.main() runs. For example:
 
         @kbench.bench(n=[1024, 4096], impl="sorted")
         def median(kb, n):
@@ -2054,15 +2089,16 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs kbench's command line on the registered benchmarks, and ends the process with its exit code. --help lists
     the options.
 
-    argv: the command line; by default that of the script.
+    argv: the command-line options; by default those of the script.
 
-    Each case runs in a worker process, which is the same script with the same command line. A script from stdin
-    cannot be started again, so its cases run in its own process, as with --no-isolate.
+    Each case runs in a worker process, which is the same script with the same command line. A script read from
+    stdin cannot be started again, so the cases of such a script run in the script's own process, as with
+    --no-isolate.
 
-    In a notebook or at a prompt, the command line is argv alone, cases run in the same process, the output goes to
-    sys.stdout, and main returns the exit code."""
+    In a notebook or at a Python prompt, main takes options only from argv, runs all cases in the current process,
+    prints to sys.stdout, and returns the exit code."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not script and sys.argv[0] not in ("-c", "-"):  # sys.argv belongs to the notebook's kernel
+    if not script and sys.argv[0] not in ("-c", "-"):  # a notebook's sys.argv holds options of Jupyter
         return _shown(["kbench", *(argv or ()), *(() if "--no-isolate" in (argv or ()) else ("--no-isolate",))])
     words = list(sys.argv if argv is None else [sys.argv[0], *argv])
     again = script or sys.argv[0] == "-c"
@@ -2085,10 +2121,12 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-# Not empty while Triton's do_bench runs. The last element becomes True if triton.testing.do_bench calls
-# kbench.do_bench, which means that a user has replaced triton.testing.do_bench by kbench.do_bench.
+# _in_triton holds one element while triton.testing.do_bench runs, and is empty otherwise. The element becomes True
+# if triton.testing.do_bench calls kbench.do_bench: a user has then replaced triton.testing.do_bench by
+# kbench.do_bench.
 _in_triton: List[bool] = []
-_pairs: List[Tuple[float, float]] = []  # (ms by kbench, ms by Triton) of each do_bench call of the current point
+# (ms measured by kbench, ms measured by Triton) for each call of do_bench at the current point
+_pairs: List[Tuple[float, float]] = []
 
 
 def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
@@ -2123,15 +2161,19 @@ def do_bench(
     subtracted.
 
     warmup: ignored; kbench warms up until the times reach a steady state.
-    rep: milliseconds of sampling; 0 takes the smallest number of samples.
+    rep: milliseconds of sampling; with 0, kbench takes as few samples as possible.
     grad_to_none: tensors whose .grad is set to None before each sample.
-    quantiles: return these quantiles of the samples instead; one quantile gives a number, several give a list.
+    quantiles: quantiles of the samples to return, for example [0.5, 0.2, 0.8]; do_bench returns a number for one
+        quantile, a list for several. Replaces return_mode.
     return_mode: "min", "max", "mean", "median" or "all" (the list of samples).
     host: True for work on the host.
-    Raises Error if there is no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become warnings.
+    Raises Error if kbench measured no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become
+    warnings.
 
-    For GPU work, Triton's own do_bench runs afterwards with the same arguments, if it is installed. do_bench.last is
-    then (ms of kbench, ms of Triton): the first quantile, or the median of all samples. Otherwise it is None."""
+    If Triton is installed, triton.testing.do_bench times GPU work as well, with the same arguments. do_bench.last
+    then is the pair (ms measured by kbench, ms measured by Triton). If do_bench returns several quantiles,
+    do_bench.last holds the first quantiles; if do_bench returns a list of samples, do_bench.last holds the
+    medians. Without Triton, and for work on the host, do_bench.last is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
@@ -2141,7 +2183,7 @@ def do_bench(
         for t in tensors:
             t.grad = None
 
-    # not 0: max_time=0 selects the default of one second
+    # rep=0 becomes a tiny max_time, because max_time=0 would select the default of one second
     record = time(fn, before=clear_gradients if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
     if record.time_ms is None:
         raise Error(repr(record))
@@ -2175,8 +2217,8 @@ do_bench.last = None  # type: ignore[attr-defined]
 
 
 class Benchmark:
-    """A sweep with the arguments of triton.testing.Benchmark: the parameters x_names take the values x_vals, and each
-    of line_vals is a line of the plot."""
+    """A sweep with the arguments of triton.testing.Benchmark: the parameters x_names take the values x_vals, and
+    each of line_vals gives one curve of the plot."""
 
     def __init__(
         self,
@@ -2214,14 +2256,15 @@ class Benchmark:
 
 
 class Mark:
-    """A function under @kbench.perf_report. run() measures it, prints tables and writes files."""
+    """A function under @kbench.perf_report. Mark.run measures the decorated function, prints tables and writes
+    files."""
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Any) -> None:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
-        """Returns one dict per point, with four keys per line: NAME, NAME-min, NAME-max, and NAME-pair, the two times
-        of do_bench.last, if the function called do_bench once."""
+        """Returns one dict per point, with four keys per curve: NAME, NAME-min, NAME-max and NAME-pair. NAME-pair
+        holds the two times of do_bench.last if the function called do_bench once, otherwise None."""
         rows = []
         for point in b.points():
             row = dict(point)
@@ -2235,7 +2278,7 @@ class Mark:
         return rows
 
     def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
-        """Draws the lines. Returns True if a file was written."""
+        """Draws the curves. Returns True if a file was written."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
@@ -2263,8 +2306,8 @@ class Mark:
         return bool(path)
 
     def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
-        """Prints the table. If the function called do_bench, two columns follow: the time that Triton's do_bench
-        measured, and its difference from kbench's time in percent."""
+        """Prints the table. If the function called do_bench, two columns follow kbench's time: the time that
+        Triton's do_bench measured, and by how many percent Triton's time differs from kbench's time."""
         head, columns = [], []
         for key in keys:
             head.append(key)
@@ -2290,18 +2333,19 @@ class Mark:
         save_precision: int = 6,
         **given: Any,
     ) -> Any:
-        """Measures every point of every line. The other keyword arguments are passed to the function.
+        """Measures every point of every curve of the plot. Keyword arguments that run() does not know are passed
+        to the measured function.
 
         show_plots: show each figure; needs matplotlib.
         print_data: print a table of each Benchmark. If the function calls do_bench once per point and Triton is
-            installed, the table also has the time of Triton's do_bench (triton ms) and its difference from kbench's
-            time (diff %).
+            installed, the table also has the columns "triton ms" (time of Triton's do_bench) and "diff %" (its
+            difference from kbench's time).
         save_path: a folder, which gets PLOT_NAME.csv (numbers with save_precision decimal places), PLOT_NAME.png if
             matplotlib is installed, and results.html, a page with both.
-        return_df: return the values of x_names and line_names: a pandas DataFrame if pandas is installed, otherwise a
-            list of dicts. A list of Benchmarks gives a list of these.
-        diff_col: if there are two lines, add a column Diff: the value of the second line minus that of the first
-        line."""
+        return_df: return a table with the columns x_names and line_names. run() returns a pandas DataFrame if
+            pandas is installed, otherwise a list of dicts. For a list of Benchmarks, run returns a list of tables.
+        diff_col: if the plot has two curves, add a column Diff: the value of the second curve minus the value of
+            the first curve."""
         several = isinstance(self.benchmarks, (list, tuple))
         found, page = [], []
         try:
@@ -2356,23 +2400,24 @@ class Mark:
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
     """Returns a decorator like triton.testing.perf_report. The decorated function returns the time in ms of one point,
     or (ms, min, max).
-    benchmarks: a Benchmark or a list of them."""
+    benchmarks: a Benchmark or a list of Benchmarks."""
     return lambda fn: Mark(fn, benchmarks)
 
 
 # --- the judge: tests a submitted function for known ways to appear fast -------------------------------------
 
-# The design rule is that the candidate controls neither the expected result nor the clock. The candidate runs in a
-# separate process, which receives inputs one call at a time and holds no expected values. The judge's process makes
-# the inputs, computes the expected results, times both functions with the engine, and decides. The judge is not a
-# security boundary: native code that attacks the judge's processes can pass, and so can unknown tricks. For tensors,
-# the expected result is that of the reference in double precision, and the tolerance grows with the reference's own
-# error. On a GPU, the engine times both functions in the candidate's process, on the same buffers. The inputs change
-# before each sample, and the judge's process checks outputs of timed calls. The engine's times are compared with two
-# other times: that of the clock in the judge's process, and the reference's time in a process that never ran a
-# candidate.
+# The judge is designed so that the candidate controls neither the expected result nor the clock. The candidate
+# runs in a separate process, which receives inputs one call at a time and holds no expected values. The judge's
+# process makes the inputs, computes the expected results, times both functions with the engine, and decides. The
+# judge is not a security boundary: native code that attacks the judge's processes can pass, and so can unknown
+# tricks. For tensors, the expected result is the reference's result in double precision, and the tolerance grows
+# with the error of the reference in its own precision. On a GPU, the engine times both functions in the
+# candidate's process, on the same buffers. The inputs change before each sample, and the judge's process checks
+# outputs of timed calls. The judge compares the engine's time of the candidate with the time by the clock of the
+# judge's process. The judge compares the engine's time of the reference with the reference's time in a process
+# that never ran a candidate.
 
-# name of a flag: the verdict that it leads to, and its meaning
+# key: name of a flag; value: the verdict that the flag causes, and the meaning of the flag
 _FLAGS = {
     "NO_WORK": ("REJECTED", "the function returned nothing"),
     "PARTIAL_WRITE": ("WRONG", "only part of the output was computed"),
@@ -2382,17 +2427,17 @@ _FLAGS = {
     "PRECOMPUTED": ("REJECTED", "the function returned the result of the public example for other inputs"),
     "SEED_BOUND": ("REJECTED", "the function is correct only for the public example"),
     "PHASE_DEPENDENT": ("REJECTED", "the function is correct only in its first calls"),
-    "OUTPUT_ALIASED": ("REJECTED", "an earlier output changed when the function was called again"),
+    "OUTPUT_ALIASED": ("REJECTED", "the output of an earlier call changed when the function was called again"),
     "LATE_WRITE": ("REJECTED", "the output changed after the function had returned"),
     "THREAD": ("REJECTED", "threads or processes went on working after the function had returned"),
     "LAZY": ("REJECTED", "the output is an object that computes its values on access"),
     "TIMER_PATCHED": ("REJECTED", "the candidate replaced clock functions"),
     "CHECK_PATCHED": ("REJECTED", "the candidate replaced functions that other code relies on"),
-    "MODULE_SHADOW": ("REJECTED", "the candidate replaced a module by another of the same name"),
+    "MODULE_SHADOW": ("REJECTED", "the candidate replaced a module by a different module of the same name"),
     "FORGED_RESULT": ("REJECTED", "the candidate's process sent a reply that the judge had not asked for"),
     "SNOOPED": ("REJECTED", "the function returned a planted wrong result that it had found in memory"),
     "EXITED": ("REJECTED", "the candidate's process ended"),
-    "LOW_PRECISION": ("REJECTED", "the precision is lower than that of the element type"),
+    "LOW_PRECISION": ("REJECTED", "the output is less precise than its element type"),
     "CONSTANT_OUTPUT": ("REJECTED", "the output is the same for all inputs"),
     "SIDE_STREAM": ("REJECTED", "work ran on a stream that the caller's stream does not wait for"),
     "SYNC_INSIDE": ("REJECTED", "the function synchronises with the GPU"),
@@ -2403,9 +2448,9 @@ _FLAGS = {
     "CLOCK_MISMATCH": ("REJECTED", "the judge's clock shows a longer time than the candidate's process"),
     "BASELINE_SLOWED": ("REJECTED", "the reference is slower in the candidate's process than in a fresh process"),
     "CUDA_ERROR": ("WRONG", "the GPU reported an error"),
-    "WORK_CHANGED": ("REJECTED", "the function submitted different work while it was timed"),
+    "WORK_CHANGED": ("REJECTED", "the function changed the work that it submits while it was timed"),
     "OVERRUN": ("REJECTED", "the function wrote outside a buffer"),
-    "STALE": ("REJECTED", "the output of the last launch differs from that of the first"),
+    "STALE": ("REJECTED", "the output of the last launch differs from the output of the first launch"),
     "VERIFY_FAIL": ("WRONG", "the output is wrong"),
     "ABOVE_ROOF": ("SUSPECT", "the rate is above the measured peak bandwidth or peak arithmetic rate"),
     "ALLOC_INSIDE": ("SUSPECT", "the function allocates memory"),
@@ -2419,7 +2464,7 @@ _FLAGS = {
     "FILE_LEFT": ("WARN", "the candidate wrote files"),
     "SHAPE_BOUND": ("WRONG", "the function is correct only for the sizes of the public example"),
     "LAYOUT_BOUND": ("WRONG", "the output is wrong for inputs that are not contiguous or not aligned"),
-    "WRONG_LAYOUT": ("WRONG", "the output has another type, shape or element type"),
+    "WRONG_LAYOUT": ("WRONG", "type, shape or element type of the output are not those expected"),
     "WRONG": ("WRONG", "the output is wrong"),
     "FLAKY": ("WRONG", "the output is sometimes wrong for the same inputs"),
     "CRASHED": ("WRONG", "the function raised an exception"),
@@ -2427,7 +2472,7 @@ _FLAGS = {
     "INVALID_TASK": ("INVALID_TASK", "the task cannot tell correct results from wrong ones"),
     "HOST_BOUND": (
         "WARN",
-        "more than 5 % of the time is the judge's own overhead, so the speedup is closer to 1 than the true one",
+        "more than 5 % of the time is the judge's own overhead, so the measured speedup is too close to 1",
     ),
     "GLOBAL_STATE": ("WARN", "the candidate changed settings of the whole process"),
     "TASK_SHARED": ("WARN", "candidate and reference are in one file, so the judge's process imports both"),
@@ -2464,11 +2509,12 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
-_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # in order of priority: the first one found is the verdict
+# levels of flags, highest priority first; the highest level among all flags becomes the verdict
+_FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")
 # flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-# a new attribute of these classes also counts as a change
+# adding an attribute to one of these classes also counts as a change by the candidate
 _CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
 _CLOCKS += ("triton.testing.", "kbench.")
@@ -2477,15 +2523,15 @@ _COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
-    """Replaces a value of a type that _encode does not support; name: the name of that type."""
+    """Stands for a value whose type _encode does not support. name: the name of the type."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
-    """Returns the elements of a tensor as bytes. It calls the methods of the class torch.Tensor, because the object
-    may override them."""
+    """Returns the elements of a tensor as bytes. Calls the methods of the class torch.Tensor, because the tensor
+    object may override its methods."""
     kind = torch.Tensor
     flat = kind.reshape(kind.contiguous(kind.cpu(kind.detach(v))), (-1,)).view(torch.uint8)
     return flat.numpy().tobytes() if numpy is not None else bytes(flat.tolist())
@@ -2493,7 +2539,8 @@ def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
 
 def _encode(value: Any, layout: bool = False) -> bytes:
     """Serialises plain values, arrays and tensors exactly, in a format that is safe to read from an untrusted process.
-    Any other value becomes the name of its type. layout: includes the strides of tensors that are not contiguous."""
+    A value of any other type is replaced by the name of its type. layout=True: also serialises the strides of
+    tensors that are not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -2510,7 +2557,7 @@ def _encode(value: Any, layout: bool = False) -> bytes:
             return ["c", v.real.hex(), v.imag.hex()]
         if kind is list or isinstance(v, tuple):
             tag = "l" if kind is list else "t"
-            # calls the method of the base class, because a subclass may override it
+            # calls tuple.__iter__ of the base class, because a subclass of tuple may override it
             v = v if kind is list else tuple(tuple.__iter__(v))
             if v and all(type(e) is float for e in v):
                 blobs.append(array.array("d", v).tobytes())
@@ -2607,8 +2654,8 @@ def _code_of(value: Any) -> Tuple[Any, ...]:
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Returns a dict from the names of functions that a candidate must not replace to their code. It includes the
-    methods of the classes in this file."""
+    """Returns a dict from the name of each function that a candidate must not replace to the function and its
+    code. The functions include the methods of the classes in kbench.py."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2680,8 +2727,8 @@ def _import_function(spec: Dict[str, str], name: str = "candidate") -> Any:
 
 
 def _lay_out(value: Any, layout: str) -> Any:
-    """Copies arrays into another memory layout. "strided": a gap after each element; otherwise misaligned: by one byte
-    in numpy, by one element in torch."""
+    """Copies arrays into another memory layout. The layout "strided" leaves a gap after each element. Every layout
+    except "strided" misaligns numpy arrays by one byte and torch tensors by one element."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if isinstance(value, tuple):
         return tuple(_lay_out(v, layout) for v in value)
@@ -2734,7 +2781,7 @@ def _overwrite(into: Any, value: Any) -> Any:
         return into
     if _is_array(into) and into.shape and into.shape == value.shape:
         if _module_of(into) == "torch":
-            into.data.copy_(value)  # through .data, which does not increase the tensor's version counter
+            into.data.copy_(value)  # writing to .data does not increase the tensor's version counter
         else:
             into[...] = value
         return into
@@ -2742,8 +2789,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 
 def _poison(sizes: Sequence[int], value: float) -> None:
-    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. If a function does
-    not write all of its output, the output then contains this wrong value."""
+    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators
+    reuse freed memory, so output elements that the candidate does not write have the wrong value."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2758,8 +2805,8 @@ def _poison(sizes: Sequence[int], value: float) -> None:
 
 
 def _poison_byte(value: float) -> int:
-    """Returns the byte that fills poisoned memory. Elements made of 0xFF bytes are NaN, and elements made of 0x7B
-    bytes are large numbers, in every floating-point format."""
+    """Returns the byte with which _poison fills memory. Elements made of 0xFF bytes are NaN, and elements made of
+    0x7B bytes are large numbers, in every floating-point format."""
     return 0xFF if value != value else 0x7B
 
 
@@ -2804,7 +2851,7 @@ def _shares(out: Any, args: Any) -> bool:
 
 
 def _ends(tensor: Any) -> Tuple[int, int]:
-    """Returns the addresses of the tensor's first byte and of the byte after its last."""
+    """Returns the addresses of the tensor's first byte and of the byte after the tensor's last byte."""
     if not tensor.numel():
         return 0, 0
     last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))
@@ -2875,15 +2922,15 @@ class _Watch:
 
 
 class _Server:
-    """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method is a
-    request: it gets a message and returns a reply. The server holds no expected results."""
+    """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method handles
+    one kind of request: the method gets a message and returns a reply. A _Server holds no expected results."""
 
     def __init__(self) -> None:
         self.fn: Any = None
         self.args: Any = ()
         self.held: List[Any] = []  # the outputs of the last three calls
-        self.batch: List[Any] = []  # the inputs of the next calls
-        self.kept: Dict[int, List[Any]] = {}  # inputs that are used again
+        self.batch: List[Any] = []  # inputs of the calls that the next request "go" makes
+        self.kept: Dict[int, List[Any]] = {}  # key: `which` of a request "keep"; value: the stored inputs
         self.outputs: List[Any] = []
         self.baselines: Dict[str, Callable[..., Any]] = {}
         self.pool: Any = None
@@ -2969,8 +3016,8 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Sets the inputs of the next calls: those in the message, or new copies of kept inputs. n: the number of
-        calls; they use these inputs in rotation."""
+        """Sets the inputs for the next request "go": the inputs in the message, or new copies of inputs that
+        "keep" has stored. n: the number of calls, which use the sets of inputs in rotation."""
         self.outputs = []
         some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
@@ -2978,8 +3025,8 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Keeps inputs for n calls. If the message holds fewer than n sets of inputs, each set is copied as often as
-        needed."""
+        """Stores inputs for n later calls. If the request "keep" holds fewer than n sets of inputs, each set is
+        copied several times."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3037,11 +3084,12 @@ class _Server:
             self.baselines["compiled"] = compiled
         except Exception as error:
             return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
-        self.note_state()  # torch.compile replaces some functions; the candidate must not be blamed for them
+        # some functions were replaced by torch.compile, not by the candidate
+        self.note_state()
         return {"changed": changed, "said": ""}
 
     def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Compares the candidate with each baseline."""
+        """Times the candidate against each baseline: the reference, and the compiled reference."""
         m["pool"] = self.pool
         own = _TimedFunction(self.fn, m, m["keep"])
         baselines = {name: _TimedFunction(fn, m, ()) for name, fn in self.baselines.items()}
@@ -3081,7 +3129,8 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Returns whether torch.compile made the change: it wraps some functions when it is loaded, but no clocks."""
+        """Returns whether torch.compile has replaced the function `name`. Loading torch.compile wraps some
+        functions of torch, but no clocks."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
@@ -3093,7 +3142,7 @@ class _Server:
 
 
 def _fresh_copies(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """Copies of the arguments, with the same requires_grad."""
+    """Returns copies of the arguments. The copy of a tensor has the requires_grad of the tensor."""
     copies = _copy(args)
     for new, old in zip(copies, args):
         if getattr(old, "requires_grad", False):
@@ -3140,8 +3189,8 @@ class _TimedFunction:
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """Returns the inputs after `count` changes. Each change replaces all contents, so only the last change is
-        computed."""
+        """Returns the function's inputs after `count` changes of their contents. Each change replaces all contents
+        of the inputs, so only the last change is applied."""
         args = _copy(m["args"])
         if m["draws"] and count:
             _fill(args, m["pool"], m["draws"][(count - 1) % len(m["draws"])])
@@ -3158,8 +3207,8 @@ def _measure_functions(functions: Dict[str, _TimedFunction], m: Dict[str, Any]) 
         jobs[name] = _Job(interrupts, wrap(function, function.args, streams), before, checks)
         jobs[name].trusted = False  # an error that the candidate raises must not disable the inspection
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
-    # The timer is not calibrated: each candidate has a new process, and the ratio of two times does not need
-    # calibration.
+    # The event timer is not calibrated, because each candidate has a new process, and the ratio of two times does
+    # not need calibration.
     return _measure(
         jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
     )
@@ -3177,8 +3226,8 @@ def _read_exactly(handle: int, n: int) -> bytes:
 
 
 def _pickled(message: Dict[str, Any]) -> bytes:
-    """Pickles a message. Tensors of 8-bit floats are sent as uint8, because PyTorch 2.11 cannot unpickle the form in
-    which it pickles them."""
+    """Pickles a message. Tensors of 8-bit floats are sent as uint8, because PyTorch 2.11 can pickle such tensors
+    but not unpickle them."""
     import io
     import pickle
 
@@ -3210,7 +3259,7 @@ def _serve(reader: int, writer: int) -> None:
 
     sys.dont_write_bytecode = True  # no .pyc files of the candidate are written
     server = _Server()
-    # bound before the candidate is imported: if it replaces these functions later, the names here keep the originals
+    # loads, dumps and pack keep the original functions, even if the candidate later replaces pickle.loads
     loads, dumps, pack = pickle.loads, json.dumps, struct.pack
     answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
@@ -3233,7 +3282,8 @@ def _serve(reader: int, writer: int) -> None:
 
 
 class _ProcessEnded(Exception):
-    """Raised when the candidate's process has ended, or its reply cannot be used. word: the flag of the verdict."""
+    """Raised when the candidate's process has ended, or when the judge cannot use the reply of that process. word:
+    the flag that the verdict gets."""
 
     def __init__(self, word: str, why: str) -> None:
         Exception.__init__(self, why)
@@ -3351,7 +3401,7 @@ class _ForkServer:
         if not answer:
             raise Error(
                 f"judge: no process could be started that imports {', '.join(self.modules)}. Check that Python can "
-                "import these modules."
+                "import each module."
             )
         return answer
 
@@ -3379,8 +3429,8 @@ class _ForkedProcess:
 
 class _Remote:
     """A function in a new process, which has its own working folder, no standard input or output, and few environment
-    variables. preload: modules that a fork server imports before it forks this process; empty: the process is started
-    without a fork server."""
+    variables. preload: modules that a fork server imports before it forks this process. If preload is empty, the
+    process is started without a fork server."""
 
     def __init__(
         self,
@@ -3441,8 +3491,8 @@ class _Remote:
         return bool(select.select([self.come], [], [], seconds)[0])
 
     def _size(self, end: float) -> int:
-        """Reads the size of the reply. A candidate that takes longer than a second compiles or hangs; meanwhile the
-        GPU lock is released for other judges."""
+        """Reads the size of the reply. A candidate that takes longer than one second probably compiles or hangs.
+        This judge then waits without the GPU lock, so that other judges can use the GPU."""
         import time as clock
 
         if self.gpu_lock and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
@@ -3488,7 +3538,7 @@ class _Remote:
         return reply
 
     def go(self, **how: Any) -> None:
-        """Runs the calls that "prepare" has set up."""
+        """Runs the calls for which the request "prepare" has set the inputs."""
         reply = self.ask("go", **how)
         if "error" in reply:
             raise _ProcessEnded("CRASHED", reply["error"])
@@ -3510,7 +3560,7 @@ class _Remote:
             with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
                 return len(f.read().split())
         except OSError:
-            return 0  # this Linux kernel does not list child processes
+            return 0  # the operating system does not list child processes
 
     def files(self) -> List[str]:
         return sorted(f for f in os.listdir(self.folder) if not f.startswith(_COMPILERS_OWN))
@@ -3528,7 +3578,8 @@ class _Remote:
 
 def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
     """Returns where a new process finds a function: a dict with "path" or "module", and "name". what: "file.py:name",
-    "file.py" or a function at the top level of a module. fallback: names to look for in a file if none is given."""
+    "file.py" or a function at the top level of a module. fallback: names of functions to look for in the file if
+    `what` names no function."""
     if isinstance(what, str):
         path, colon, name = what.rpartition(":")
         path, name = (path, name) if colon and not os.path.exists(what) else (what, "")
@@ -3592,8 +3643,9 @@ def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
 
 
 class _Inputs:
-    """Makes random inputs like the examples. Sizes that are equal in the examples stay equal when sizes change.
-    given: a tuple of examples, or a function of a random.Random that returns one."""
+    """Makes random inputs with the structure of the examples. Sizes that are equal in the examples stay equal when
+    sizes change.
+    given: a tuple of examples, or a function that takes a random.Random and returns such a tuple."""
 
     def __init__(self, given: Any, seed: int) -> None:
         import random
@@ -3604,8 +3656,8 @@ class _Inputs:
             self.examples = tuple(given(random.Random(seed))) if callable(given) else tuple(given)
         except Exception as error:
             raise Error(
-                "judge: inputs are a tuple of examples, or a function of a random.Random that returns one. This one "
-                f"raised {type(error).__name__}: {error}"
+                "judge: inputs must be a tuple of examples, or a function of a random.Random that returns a tuple. "
+                f"Making the inputs raised {type(error).__name__}: {error}"
             ) from error
         self.places = self.places_of(self.examples)
         self.scalars = not self.places
@@ -3625,14 +3677,14 @@ class _Inputs:
 
     @property
     def points(self) -> bool:
-        """Returns whether integer inputs may be indices into other inputs. In that case, the sizes of inputs must not
-        shrink."""
+        """Returns whether integer inputs may be indices into other inputs. If integer inputs may be indices, the
+        judge must not shrink the inputs."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
     def modules(self) -> List[str]:
-        """Returns the modules that the inputs need. The candidate's process imports them before it takes the first
-        snapshot of functions."""
+        """Returns the modules that the inputs need. The candidate's process imports these modules before it takes
+        the first snapshot of functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3719,7 +3771,7 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """Returns many floats with the distribution of _flat; it uses numpy if numpy is loaded."""
+        """Returns n floats with the same distribution as _flat. If numpy is loaded, numpy generates the floats."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3770,10 +3822,11 @@ class _Inputs:
 
     @property
     def pool(self) -> Dict[str, Any]:
-        """Returns random numbers from which the judge and the candidate's process make the same new contents. "flat"
-        has, for each argument, more numbers than the argument holds; a draw mixes two sections of them at random
-        positions with random weights. For a GPU task that makes its own inputs, "sets" replaces "flat": it holds a few
-        sets of the task's inputs, used in rotation."""
+        """Returns random numbers from which the judge and the candidate's process make the same new contents of
+        the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. Each draw
+        takes two sections of "flat" at random positions, and adds the two sections with random weights. For a GPU
+        task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each
+        draw picks one set at random."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3795,7 +3848,8 @@ class _Inputs:
         return max(4096, min(n, 1 << 20))
 
     def _sets(self) -> List[Any]:
-        """Returns up to 16 inputs of equal sizes that together take at most 256 MiB; two inputs may take more."""
+        """Returns up to 16 sets of inputs of equal sizes. If there are more than two sets of inputs, they take at
+        most 256 MiB together."""
         sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
         most = max(2, min(16, (1 << 28) // max(1, size)))
         for _ in range(4 * most):
@@ -3805,8 +3859,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Returns n draws, one per call; each draw replaces all contents of the inputs. The list is empty if contents
-        cannot be drawn."""
+        """Returns n draws, one per call; each draw replaces all contents of the inputs. Returns an empty list if
+        the inputs hold no arrays, or if a task on the host makes its own inputs."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -3816,9 +3870,10 @@ class _Inputs:
         return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
 
     def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
-        """Returns a draw for one argument: the argument's index, the starts of the two sections, and their weights.
-        The squares of the weights add up to 1, so that the mix of two normal variables is normal. Integers are not
-        mixed."""
+        """Returns a draw for one argument: the argument's index, the start positions of two sections of random
+        numbers, and the weights of the two sections. The squares of the weights add up to 1, so that the weighted
+        sum of two standard normal numbers is standard normal. For an integer argument, the first section is
+        copied, and both weights are None."""
         spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
         at = int(self.edits.random() * spare), int(self.edits.random() * spare)
         if not wide:
@@ -3832,7 +3887,8 @@ class _Inputs:
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
-        """Returns index and shape of an argument, and the smallest and largest value if it holds integers."""
+        """Returns the index and the shape of an argument, and the smallest and largest value of an argument that
+        holds integers."""
         if _module_of(v) == "torch":
             whole = not v.dtype.is_floating_point and not v.dtype.is_complex and v.numel()
             return i, _shape_of(v) or (), int(v.min()) if whole else None, int(v.max()) if whole else None
@@ -3858,7 +3914,8 @@ def _is_narrow(v: Any) -> bool:
 
 
 def _fill(args: Tuple[Any, ...], pool: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
-    """Fills existing arguments with the contents of a draw of _Inputs.draws. Every process gets the same bits."""
+    """Fills existing arguments with the contents of a draw of _Inputs.draws. The judge's process and the
+    candidate's process get the same bits."""
     which, mixes, edit = draw
     if which is not None:
         _overwrite(args, _copy(pool["sets"][which]))
@@ -3909,23 +3966,26 @@ def _largest(value: Any) -> float:
 
 
 class _Reference:
-    """The expected values of one tensor: the reference in double precision, with the error of the reference in its own
-    precision. rtol, atol: the task's tolerances. By default, rtol follows the element type, and the tolerance near
-    zero follows from the magnitude of the values and the reference's own error."""
+    """The expected values of one tensor: the reference's output in double precision, and the error of the
+    reference's output in the tensor's own element type. rtol, atol: the task's tolerances. By default, rtol
+    follows the element type, and the tolerance near zero follows from the magnitude of the values and the
+    reference's own error."""
 
     def __init__(self, own: Any, value: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         import torch
 
         self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
-        self.overflows = False  # the inputs are huge: every value that is not finite is accepted
-        self.infinite = False  # the inputs hold NaN or infinity: both are accepted where the reference is not finite
+        self.overflows = False  # the inputs have huge values, so every infinity or NaN in the output is accepted
+        # the inputs hold NaN or infinity, so NaN and infinity are both correct where the expected value is not
+        # finite
+        self.infinite = False
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
         self.most = torch.finfo(own.dtype).max
         both = torch.isfinite(double) & torch.isfinite(self.value)
-        # if only one of the two reference values is finite, the expected value is unknown
+        # if the reference's output is finite in only one of the two precisions, the expected value is unknown
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
-        self.rough = 0.0  # largest change of the values if the inputs change by part of the task's tolerance
+        self.rough = 0.0  # largest change of the output when the inputs change by a fraction of rtol
         kept = self.value[both].abs()
         self.scale = float(kept.square().mean().sqrt()) if kept.numel() else 0.0
         off = (double - self.value)[both].abs()
@@ -3933,9 +3993,9 @@ class _Reference:
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
     def shake(self, other: Any, rough: Any = None) -> None:
-        """Widens the tolerance by the sensitivity to the inputs. other: the values after a change of the inputs in
-        their last bit; no algorithm can be more accurate than this change. rough: the values after a change of the
-        inputs by part of the task's tolerance."""
+        """Widens the tolerance by the sensitivity of the output to the inputs. other: the output after a change of
+        the inputs in their last bit; no algorithm can be more accurate than the output's change. rough: the output
+        after a change of the inputs by a fraction of rtol."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -3955,7 +4015,8 @@ class _Reference:
         allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
-        # infinity is also correct if the expected value is within its tolerance of the largest finite number
+        # an infinite output is also correct if the expected value plus the tolerance reaches the largest finite
+        # number
         if not got.dtype.is_complex:
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
@@ -3987,8 +4048,9 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """Returns the reference's output. Each floating-point tensor in it gets a _Reference as its attribute _reference.
-    double: the output in double precision. Returns None if the two have different structures."""
+    """Returns own, the output that the reference computes without conversion to double. Each floating-point tensor
+    in own gets an attribute _reference of type _Reference. double: the reference's output in double precision.
+    Returns None if the structures of own and double differ."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4005,13 +4067,14 @@ def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional
 
 
 def _as(kind: Any, values: Iterable[Any]) -> Any:
-    """Returns the values as a list if kind is a list, otherwise as a tuple."""
+    """Returns the values as a list if the object kind is a list, otherwise as a tuple."""
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """Converts floating-point tensors to double. shaken: if not None, each value is also changed by a random share of
-    itself, at most shaken / 2; 0: by about one unit in the last place."""
+    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. If shaken is a number,
+    each value changes by a random fraction of at most shaken / 2. A smaller shaken is raised to the machine
+    epsilon of the element type."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -4045,8 +4108,8 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
-    """Estimates how many mantissa bits the computation used, from the root mean square of the error divided by that of
-    the values."""
+    """Estimates how many mantissa bits the computation used, from the root mean square of the error divided by the
+    root mean square of the values."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         error = max(w._reference.error(g) for g, w in known)
@@ -4065,8 +4128,8 @@ def _bits_found(got: Any, want: Any) -> float:
 
 
 def _one_sided(got: Any, want: Any) -> bool:
-    """Returns whether most errors have the same sign. Rounding errors have both signs, so a common sign means that
-    part of the work is missing."""
+    """Returns whether most errors have the same sign. Rounding errors have both signs, so errors of mostly one
+    sign mean that part of the work is missing."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
@@ -4085,8 +4148,9 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = None) -> float:
-    """Returns the seconds that the process takes for a batch of calls, measured with the judge's clock. The calls use
-    the inputs in `batch`, or the kept inputs with the number `which`."""
+    """Returns the seconds that the process takes for a batch of calls, measured with the judge's clock. The calls
+    use the inputs in `batch`, or, if `which` is given, the inputs that the request "keep" stored under that
+    number."""
     import time as clock
 
     remote.ask("prepare", batch=batch, which=which)
@@ -4096,8 +4160,8 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
 
 
 class _TimedSide:
-    """One of the two functions (candidate or reference) that are timed on the host. The inputs of its calls change
-    before each sample. After each sample of the candidate (suspect=True), one output is checked."""
+    """One of the two functions (candidate or reference) that are timed on the host. The inputs of the function's
+    calls change before each sample. After each sample of the candidate (suspect=True), one output is checked."""
 
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
@@ -4136,14 +4200,14 @@ class _TimedSide:
 
 
 class _GpuLock:
-    """A lock between the judges of one machine that use the same GPU. A judge holds the lock exclusively while it
-    measures times. In other steps it holds the lock shared, and releases it between two calls. device: GPU number;
-    None: no lock."""
+    """A lock shared by all judges on a machine that use the same GPU. A judge holds the lock exclusively while it
+    measures times. While a judge does not measure, it holds the lock shared, and releases the lock between two
+    calls of the candidate. device: number of the GPU; with None, all methods do nothing."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
-        self.held: Any = None  # the two lock files, while the lock is held shared
-        self.waited = 0.0  # seconds spent waiting for the lock
+        self.held: Any = None  # the two open lock files while this judge holds the lock shared; otherwise None
+        self.waited = 0.0  # seconds that the judge has waited for the GPU lock
         if device is not None:
             name = f"kbench-judge-{os.getuid()}-gpu{device}"
             self.path = os.path.join(tempfile.gettempdir(), name)
@@ -4153,7 +4217,8 @@ class _GpuLock:
         import time as clock
 
         began, (door, room) = clock.perf_counter(), places
-        fcntl.flock(door, fcntl.LOCK_EX)  # queues all judges, so that shared holders cannot starve an exclusive one
+        # the lock file door is a queue of all judges, so that shared locks cannot starve an exclusive lock
+        fcntl.flock(door, fcntl.LOCK_EX)
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)
         self.waited += clock.perf_counter() - began
@@ -4206,7 +4271,8 @@ class Verdict(Dict[str, Any]):
 
     verdict: REJECTED, WRONG, INVALID_TASK or SUSPECT (correct, but the time is not credible); if nothing was found:
         FASTER, SLOWER, EQUIVALENT or UNRESOLVED.
-    flags: list of dicts with word (the flag's name), level and evidence. words: the names alone.
+    flags: list of dicts, one per flag, with the keys word (the flag's name), level and evidence. words: list of
+        the flags' names.
     Times are in ms per call."""
 
     def __getattr__(self, key: str) -> Any:
@@ -4241,7 +4307,8 @@ class Verdict(Dict[str, Any]):
         return f"<table><tbody>{body}</tbody></table>"
 
 
-_claimed: Dict[Any, Any] = {}  # cache: times of references, measured by do_bench and by the engine in this process
+# times of references that do_bench or the engine has measured in this process; key: reference and inputs
+_claimed: Dict[Any, Any] = {}
 
 
 class _Judge:
@@ -4278,15 +4345,16 @@ class _Judge:
         self.device = inputs.device
         self.gpu_lock = _GpuLock(self.device)
         self.more = more
-        self.errors: List[Tuple[float, float]] = []  # relative errors of candidate and reference, for tensors
-        self.answers: List[bytes] = []  # digests of wrong outputs
-        self.right: List[bytes] = []  # digests of correct outputs
+        self.errors: List[Tuple[float, float]] = []  # pairs of relative errors (candidate, reference) of tensors
+        self.answers: List[bytes] = []  # SHA-256 digests of the candidate's wrong outputs
+        self.right: List[bytes] = []  # SHA-256 digests of the candidate's correct outputs
         self.public = False  # whether the inputs are the public example
-        self.odd = False  # whether the inputs are of another kind than normal
-        self.seconds: Dict[str, float] = {}  # by step
+        self.odd = False  # whether the kind of the random inputs is not "normal"
+        self.seconds: Dict[str, float] = {}  # key: name of a step; value: seconds that the step took
         self.claimed: Dict[str, Any] = {}  # times of do_bench
-        self.request: Dict[str, Any] = {}  # the request for the comparison on the GPU
-        self.response: Dict[str, Any] = {}  # its reply
+        # arguments of the request "measure", which times the functions on the GPU
+        self.request: Dict[str, Any] = {}
+        self.response: Dict[str, Any] = {}  # reply to the request "measure"
 
     # --- flags ---
 
@@ -4316,8 +4384,8 @@ class _Judge:
         return self._true(args, want) if self.inputs.tensors else want
 
     def _true(self, args: Tuple[Any, ...], want: Any) -> Any:
-        """Returns the expected tensors: the reference's output in double precision, or in its own precision if it does
-        not accept double."""
+        """Returns the expected tensors: the reference's output in double precision, or in the precision of the
+        inputs if the reference does not accept double."""
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
@@ -4338,8 +4406,8 @@ class _Judge:
         return _tensors_of(near if self.inplace else double)
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
-        """Returns the error divided by the tolerance, and a message if types or shapes differ. Near zero, the
-        tolerance grows with the magnitude of the inputs."""
+        """Returns the error divided by the tolerance, and a message if types or shapes differ. The absolute
+        tolerance grows with the magnitude of the inputs, except for tensors."""
         base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
         scale = 1.0 if self.inputs.tensors else max(1.0, _largest(args))
         try:
@@ -4364,7 +4432,7 @@ class _Judge:
     def _named(
         self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
     ) -> Tuple[str, str]:
-        """Returns the flag for a wrong output, and the evidence."""
+        """Returns (flag, evidence) for a wrong output."""
         got = reply["value"]
         if got is None and want is not None:
             return "NO_WORK", "the function returned None"
@@ -4377,17 +4445,17 @@ class _Judge:
         if any(self.error(got, v, ())[0] == 0 for v in args if _shape_of(v)) and reply.get("shares"):
             return "INPUT_RETURNED", "the output is an input"
         if self.error(got, self.decoy, ())[0] <= 1:
-            return "SNOOPED", "the output is a wrong result that the judge had planted in its call frames"
+            return "SNOOPED", "the output is a wrong result that the judge had planted in the call frames"
         if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
-            return "PRECOMPUTED", "the output is that of the public example, which had not been sent yet"
+            return "PRECOMPUTED", "the output belongs to the public example, which had not been sent yet"
         if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
-            return "MEMOIZED", "the output is that of an earlier call"
+            return "MEMOIZED", "the output is the expected output of an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
-            return "MEMOIZED", "the function returned the same output for other inputs, and it was correct there"
+            return "MEMOIZED", "the output equals an output for other inputs, for which it was correct"
         if hashlib.sha256(reply["out"]).digest() in self.answers and _shape_of(got):
-            return "CONSTANT_OUTPUT", "the function returned the same output for other inputs"
+            return "CONSTANT_OUTPUT", "the function returned the same output for different inputs"
         if self.inputs.tensors and (name := self._memory_in(got, want)):
             return name
         found = _bits_found(got, want)
@@ -4404,8 +4472,9 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Returns whether the output is that of another call. For tensors, the relative error decides, because the
-        tolerance of outputs with huge values accepts almost every output."""
+        """Returns whether the output equals `former`, the expected output of an earlier or other call. For
+        tensors, the relative error decides, because the tolerance of outputs with huge values accepts almost every
+        output."""
         known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
@@ -4416,20 +4485,20 @@ class _Judge:
         return all(w._reference.error(g) < 0.02 if w._reference.scale else not bool(g.any()) for g, w in pairs)
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
-        """Tests whether a wrong output is correct now, or 0.1 s later. Returns the flag and the evidence, or empty
-        strings if the output stays wrong."""
+        """Tests whether an output that was wrong after the call becomes correct within 0.1 s. Returns the flag and
+        the evidence, or empty strings if the output stays wrong."""
         values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
         if self.inplace or not values or any(isinstance(v, _Other) for v in values):
             return "", ""
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
             if self.device is None:
-                return "LATE_WRITE", "wrong when the function returned, correct a moment later"
-            return "SIDE_STREAM", "wrong on the caller's stream, correct after the whole GPU was idle"
+                return "LATE_WRITE", "the output was wrong when the function returned, but correct a moment later"
+            return "SIDE_STREAM", "the output was wrong on the caller's stream, correct once the GPU was idle"
         self.gpu_lock.yield_gpu(0.1)
         late = _decode(self.remote.ask("again", which=0)["out"])
         if self.error(late, want, args)[0] <= 1:
-            return "LATE_WRITE", "wrong when the function returned, correct 0.1 s later"
+            return "LATE_WRITE", "the output was wrong when the function returned, but correct 0.1 s later"
         return "", ""
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
@@ -4439,8 +4508,8 @@ class _Judge:
         return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
-        """Returns flag and evidence if the wrong elements are poisoned memory or all have the same value; otherwise
-        None."""
+        """Returns a flag and its evidence if the wrong elements are poisoned memory or all have the same value.
+        Returns None if the wrong elements are neither poisoned nor equal."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -4484,11 +4553,12 @@ class _Judge:
         remember: bool = True,
         **options: Any,
     ) -> Optional[bool]:
-        """Makes one call and compares the output with the reference.
+        """Calls the candidate once and compares the output with the expected output.
 
-        what: name of the probe. word: the flag if the output is wrong. kind, sizes: kinds of data and sizes, if args
-        is None. remember: keep the expected output, to recognise it in later outputs. options: options of the request
-        "call". Returns whether the output was correct, or None if the reference itself raised an exception."""
+        what: name of the probe. word: the flag that a wrong output gets. kind, sizes: if args is None, the judge
+        makes inputs with random data of this kind and with these sizes. remember: keep the expected output, to
+        recognise candidates that return it later. options: further arguments of the request "call". Returns
+        whether the output was correct, or None if the reference itself raised an exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4505,7 +4575,7 @@ class _Judge:
         reply = self.ask(args, want, **options)
         if "error" in reply:
             if word in ("SHAPE_BOUND", "LAYOUT_BOUND"):
-                self.probes[what] = f"rejected with an exception: {reply['error']}"
+                self.probes[what] = f"the candidate raised {reply['error']}"
                 return True
             self.flag("CRASHED", f"{what}: {reply['error']}")
             return False
@@ -4557,7 +4627,7 @@ class _Judge:
         if name in (word, "CONSTANT_OUTPUT") and "overwrite" not in options:
             again = self.ask(args, want, **options)
             if "error" not in again and self.error(again["value"], want, args)[0] <= 1:
-                name, evidence = "FLAKY", "wrong in one call, correct in the next call with the same inputs"
+                name, evidence = "FLAKY", "one call was wrong, but the next call with the same inputs was correct"
             elif (
                 word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND")
                 and not self._still_right()
@@ -4566,8 +4636,8 @@ class _Judge:
         self.flag(name, f"{what}: {evidence}")
 
     def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
-        """Returns SIDE_STREAM if the output is correct with a synchronisation before and after the call, but wrong if
-        the caller's stream writes the inputs after a delay."""
+        """Returns the flag SIDE_STREAM and its evidence if two conditions hold: a call with a GPU synchronisation
+        before and after it is correct, and a call whose inputs are written after a delay is wrong."""
         if self.device is None or "overwrite" in options or not self.checks > 0:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}
@@ -4578,7 +4648,7 @@ class _Judge:
             again = self.ask(args, want, **{**others, **how})
             right.append("error" not in again and self.error(again["value"], want, args)[0] <= 1)
         if right == [True, False]:
-            return "SIDE_STREAM", "correct with a synchronisation before and after the call, wrong in stream order"
+            return "SIDE_STREAM", "the output is correct only if the GPU is synchronised around the call"
         return "", ""
 
     def _still_right(self) -> bool:
@@ -4606,7 +4676,8 @@ class _Judge:
         ):
             self.flag("INVALID_TASK", "an output of zeros passes the check")
         self.decoy = _copy(want_fresh)
-        self.former = [want]  # these inputs were not sent yet: a candidate that returns this output knew it in advance
+        # the public example was not sent yet, so a candidate that returns its output knew the output in advance
+        self.former = [want]
         self.probes["task"] = "ran"
 
     def correctness(self) -> None:
@@ -4616,14 +4687,14 @@ class _Judge:
         self.public = False
         if not good and right_there and {f["word"] for f in self.flags} <= {"WRONG"}:
             self.flags = [f for f in self.flags if f["word"] != "WRONG"]
-            self.flag("SEED_BOUND", "correct for the public example, wrong for other inputs of the same sizes")
+            self.flag("SEED_BOUND", "the output is correct for the public example, but wrong for other inputs")
         if self.condemned:
             return
         self.precision()
         if self.condemned:
             return
         if self.inputs.make_own:
-            self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
+            self.probes["other kinds and sizes of data"] = "skipped: the task makes its own inputs"
         else:
             self.kinds_and_sizes()
         if self.inputs.modules:
@@ -4643,7 +4714,8 @@ class _Judge:
                 self.probes[f"sizes: {sizes}"] = "skipped: integer inputs may be indices into arrays that would shrink"
                 continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
-        for kind in _KINDS:  # sizes are random in each run, so a candidate cannot list them as special cases
+        # sizes are random in each run, so a candidate cannot treat certain sizes as special cases
+        for kind in _KINDS:
             self.check(f"sizes: {_AT_RANDOM}, {kind}", word="SHAPE_BOUND", kind=kind, sizes=_AT_RANDOM)
 
     def memory(self) -> None:
@@ -4657,11 +4729,11 @@ class _Judge:
             if edit:
                 _apply(args, edit)
                 self.check("one element changed", args, word="MEMOIZED")
-        self.check("other contents in the same objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
+        self.check("new contents in the same input objects", self.inputs.fresh(), word="MEMOIZED", overwrite=True)
         self.check("errors and callers", trace=True)
         if self.device is not None:
             for _ in range(2):
-                self.check("inputs that come late", word="SIDE_STREAM", late=True)
+                self.check("inputs written after a delay", word="SIDE_STREAM", late=True)
         x = self.inputs.fresh()
         want = self.expected(x)
         first = self.ask(x, want, poison=math.nan)
@@ -4674,13 +4746,13 @@ class _Judge:
             self.ask(other, self.expected(other))
             if self.remote.ask("again", which=1)["out"] != first["out"]:
                 self.flag(
-                    "OUTPUT_ALIASED", "an output changed in a later call with other inputs"
+                    "OUTPUT_ALIASED", "an output changed during a later call with other inputs"
                 )
         answers = [self.ask(x, want, poison=p) for p in (math.nan, 1e30, math.nan, 1e30, math.nan, 1e30)]
         self.probes["repeats and poison"] = "ran"
         bad = [i for i, a in enumerate(answers) if "error" in a or self.error(a["value"], want, x)[0] > 1]
         if bad and all(i % 2 for i in bad) and len(bad) == 3:
-            self.flag("UNINIT_READ", "wrong if freed memory holds 1e30")
+            self.flag("UNINIT_READ", "the output is wrong if freed memory holds 1e30")
         elif bad:
             self.flag(
                 "FLAKY" if len(bad) < 6 else "PHASE_DEPENDENT",
@@ -4692,7 +4764,7 @@ class _Judge:
     def started(self) -> None:
         self.remote = self._process(self.spec)
         self.replaced()
-        if self.inputs.tensors:  # the first call may compile, so it runs without the GPU lock
+        if self.inputs.tensors:  # the first call may compile, so the judge makes this call without the GPU lock
             args = self.inputs.fresh()
             self.former.append(self.expected(args))
             reply = self.remote.ask("call", args=args, inplace=self.inplace)
@@ -4737,7 +4809,7 @@ class _Judge:
             self.flag("GLOBAL_STATE", "changed: " + ", ".join(changes["settings"]))
 
     def quiet(self) -> None:
-        """Flags other effects of the candidate: replaced functions, running threads, and files."""
+        """Flags side effects of the candidate: replaced functions, running threads, and files."""
         self.replaced()
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
@@ -4776,7 +4848,7 @@ class _Judge:
         if asked in (8, 11) and self.errors:
             mine, theirs = (sorted(of)[len(of) // 2] for of in zip(*self.errors))
             if mine > 3 * theirs and mine > 2.0**-asked:
-                evidence = f"relative to double precision, the error is {mine:.2g}; the reference: {theirs:.2g}"
+                evidence = f"the relative error is {mine:.2g}; the relative error of the reference is {theirs:.2g}"
                 self.flag("LOW_PRECISION:accumulator", evidence)
 
     # --- speed on a GPU: measured by the engine in the candidate's process, verified with the judge's clock ---
@@ -4833,7 +4905,7 @@ class _Judge:
         }
 
     def _check_timed_outputs(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
-        """Checks the outputs that were kept while the candidate was timed, and its last output."""
+        """Checks the outputs that the candidate's process kept during the timing, and the last output."""
         try:
             outputs = _decode(reply["out"])
         except Exception:
@@ -4864,7 +4936,7 @@ class _Judge:
             own = [w for w in words if w not in (theirs.get("flags") or ())]
             for word in own:
                 if word in _FLAGS:
-                    self.flag(word, said or "while it was timed")
+                    self.flag(word, said or "the engine set this flag while it timed the candidate")
                 elif word in _RAISED and not named:
                     self.flag("CRASHED", f"while it was timed: {said or word}")
         if mine.get("time_ms") is None or theirs.get("time_ms") is None:
@@ -4886,14 +4958,15 @@ class _Judge:
 
     def clock(self) -> None:
         """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. If most of the
-        time passes before the last call is submitted, the host limits the speed, not the GPU. Because other programs
-        may use the GPU for a while, a mismatch is measured again up to eight times, over more than a second."""
+        time passes before the last call is submitted, the host limits the speed, not the GPU. Because other
+        programs may use the GPU for a while, mismatching times are measured up to eight times, over more than one
+        second."""
         import time
 
         claimed = self.speed.get("time_ms")
         if claimed is None:
             return
-        n = max(8, min(64, int(4 / claimed)))  # 3 n launches must fit into the GPU's launch queue
+        n = max(8, min(64, int(4 / claimed)))  # the GPU's launch queue must hold 3 n launches
         outer = issue = math.inf
         for i in range(8):
             time.sleep(0.05 * i)
@@ -4901,11 +4974,11 @@ class _Judge:
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
-        self.probes["the judge's own clock"] = "ran"
+        self.probes["timing with the judge's own clock"] = "ran"
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
-                self.probes["the judge's own clock"] = "ran: the host takes longer than the GPU"
-                said = f"a call takes {_show_time(outer)} by the judge's clock, of which the host takes "
+                self.probes["timing with the judge's own clock"] = "ran, but the host limits the speed of calls"
+                said = f"by the judge's clock, a call takes {_show_time(outer)}, and submitting the call takes "
                 said += f"{_show_time(issue)}; the candidate's process measured {_show_time(claimed)}"
                 self.flag("CLOCK_UNCHECKED", said)
             else:
@@ -4913,15 +4986,15 @@ class _Judge:
                 self.flag("CLOCK_MISMATCH", f"{said}the candidate's process measured {_show_time(claimed)}")
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
-        """Milliseconds per call, and the part of them that passes until all calls are submitted. Takes the shortest of
-        several runs, because other programs may use the processors."""
+        """Returns the milliseconds per call, and the milliseconds per call that the host needs to submit the
+        calls. The shortest of several runs counts, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
-        # sets of inputs: at most 128 MiB, plus the same amount for copies
+        # number of sets of inputs; all sets take at most 128 MiB, and their copies as much again
         each = max(1, min(3 * n, (1 << 27) // max(1, size)))
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
-            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # skips the first run
+            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # leaves out the first of 5 runs
         self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
@@ -4942,8 +5015,8 @@ class _Judge:
         return clock.perf_counter() - begin, submitted - begin
 
     def baseline(self) -> None:
-        """Compares the reference's time in the candidate's process with its time in this process, which never ran a
-        candidate."""
+        """Compares the reference's time in the candidate's process with the reference's time in the judge's
+        process, which never ran a candidate."""
         m, there = self.request, self.speed.get("reference_ms")
         if there is None:
             return
@@ -4954,14 +5027,14 @@ class _Judge:
             (record,) = _measure_functions({"reference": _TimedFunction(self.reference, m, ())}, options)
             here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
             _claimed[key] = here
-        self.probes["the reference elsewhere"] = "ran" if here else said
+        self.probes["time of the reference in the judge's process"] = "ran" if here else said
         if here and there > 1.3 * here + 0.002:
-            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} elsewhere"
+            said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} here"
             self.flag("BASELINE_SLOWED", said)
 
     def claims(self) -> None:
-        """Measures both functions with triton.testing.do_bench. The candidate's own process measures this time, and
-        the judge does not verify it."""
+        """Measures both functions with triton.testing.do_bench. The candidate's process measures the candidate
+        with do_bench, and the judge does not verify this time."""
         if self.gone:
             self.probes["do_bench_ms"] = "skipped: the candidate's process has ended"
             return
@@ -5003,8 +5076,9 @@ class _Judge:
         self._note_speed(records, len(batch), empty)
 
     def _batch(self, remotes: Sequence["_Remote"], target: float) -> Tuple[List[Any], float]:
-        """Returns the inputs of one timed batch of calls, and the seconds that an empty batch takes. The batch is long
-        enough that each process in `remotes` takes at least `target` seconds, within a limit on calls and bytes."""
+        """Returns the inputs of one timed batch of calls, and the seconds that an empty batch takes. The batch has
+        enough calls that each process in `remotes` takes at least `target` seconds, unless a limit on calls or
+        bytes is reached."""
         empty = sorted(_timed(remotes[0], []) for _ in range(15))[7]
         batch = [self.inputs.fresh()]
         most = max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
@@ -5041,11 +5115,11 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate is faster with inputs that it has just seen, because it keeps results. Times
-        vary on a busy machine, so the difference must appear in both orders (repeated inputs first or second) and in
-        two measurements."""
+        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen. Times
+        vary on a busy machine. The candidate must therefore be faster with repeated inputs in two measurements,
+        each in both orders (repeated inputs first or second)."""
         n = self.speed.get("calls_per_sample") or 1
-        if self.device is not None:  # enough calls to take 1 ms, with at most 256 MiB of inputs
+        if self.device is not None:  # n calls take 1 ms, unless their inputs exceed 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
         n = min(n, 64)
@@ -5053,35 +5127,38 @@ class _Judge:
             self._keep_fresh(which, n)
         share = self._share_when_seen(n)
         if share is None:
-            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to compare"
+            self.probes["times of repeated and of fresh inputs"] = "skipped: the calls are too short to compare"
             return
-        self.probes["repeats against fresh inputs"] = "ran"
+        self.probes["times of repeated and of fresh inputs"] = "ran"
         if share < 1:
             share = self._share_when_seen(n) or 1
         if share < 1:
             self.flag("MEMOIZED", f"repeated inputs take {share:.2g} of the time of fresh inputs")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, one set is sent and
-        the process copies it; otherwise n sets are sent."""
+        """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
+        one set of inputs, and the candidate's process copies that set n times. If no random contents can be drawn,
+        the judge sends n sets of inputs."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Returns draws for inputs that the candidate has never seen. The list is empty for a task that makes its own
-        inputs, because its few sets are used in rotation."""
+        """Returns draws for inputs that the candidate has never seen. Returns an empty list if the task makes its
+        own inputs, because a few sets of inputs are then used repeatedly."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if the two times do not
-        differ clearly, and None if the calls are too short. The candidate's process keeps two batches of n inputs and
-        changes their contents itself, because sending them each time would take too long."""
+        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if repeated and fresh
+        inputs do not take clearly different times, and None if the calls are too short to compare. The candidate's
+        process keeps two batches of n inputs and changes their contents itself, because sending new inputs for
+        each measurement would take too long."""
         nothing: List[float] = []
-        # pairs (fresh, repeated); one list per order of measurement
+        # pairs of seconds (fresh inputs, repeated inputs); the two lists differ in which was measured first
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])
 
         def timed(which: int) -> float:
-            nothing.append(_timed(self.remote))  # also wakes the process, so that all timings begin in the same state
+            # times an empty batch, which also wakes the process for the next timing
+            nothing.append(_timed(self.remote))
             return _timed(self.remote, which=which)
 
         for i in range(14):
@@ -5111,12 +5188,12 @@ class _Judge:
 
     def after(self) -> None:
         for _ in range(2):
-            self.check("after the timing", word="PHASE_DEPENDENT")
+            self.check("a call after the timed runs", word="PHASE_DEPENDENT")
         if self.probes.get(f"sizes: {_AT_RANDOM}") == "ran":
-            self.check("after the timing, other sizes", word="SHAPE_BOUND", sizes=_AT_RANDOM)
+            self.check("other sizes, after the timed runs", word="SHAPE_BOUND", sizes=_AT_RANDOM)
 
     def run(self) -> None:
-        if "torch" in self.modules:  # starts the fork server now, so that it imports the modules meanwhile
+        if "torch" in self.modules:  # the fork server imports the modules while this process tests the task
             _ForkServer.of(tuple(self.modules))
         try:
             with self.gpu_lock.shared():
@@ -5146,7 +5223,7 @@ class _Judge:
             self.flag(gone.word, str(gone))
 
     def compete(self) -> None:
-        """Times the two functions. The GPU lock is exclusive only during the measurements."""
+        """Times the candidate and the reference. The GPU lock is exclusive only during the measurements."""
         if self.device is not None and not self.condemned:
             with self.gpu_lock.exclusive():
                 self.steps(self.measure)
@@ -5157,8 +5234,8 @@ class _Judge:
                 self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
-        """Runs steps until one finds the candidate or the task invalid; always: runs all. Records the seconds of each
-        step, without the time spent waiting for the GPU lock."""
+        """Runs the steps in order until one of them finds the candidate or the task invalid. With always=True,
+        runs all steps. Records the seconds of each step, without the time spent waiting for the GPU lock."""
         import time as clock
 
         for step in of:
@@ -5239,29 +5316,32 @@ def judge(
     """Tests a submitted function for known ways to appear fast, and times it against a trusted reference. Returns a
     Verdict.
 
-    The judge is not a security boundary: code that attacks its processes can still deceive it. Run a hostile
-    candidate in a container or a virtual machine, and read its source before you believe a speed.
+    The judge is not a security boundary: code that attacks the judge's processes can still deceive the judge. Run
+    a hostile candidate in a container or a virtual machine, and read its source before you believe a speed.
 
-    candidate: "file.py:name", or a function at the top level of a module. A separate process imports it.
-    reference: a function at the top level of a module. This process calls it for the expected outputs, and another
-        process for its time.
-    inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs like them,
-        also of other kinds and sizes. Alternatively a function of a random.Random that returns such a tuple; it is
-        called before each call of the candidate. If the reference returns None, the contents of its arguments are the
+    candidate: "file.py:name", or a function at the top level of a module. A separate process imports the
+        candidate.
+    reference: a function at the top level of a module. The judge's process calls the reference to get the expected
+        outputs; a separate process times the reference.
+    inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs with
+        the structure of the examples, and varies their sizes and the kind of their data. Alternatively, inputs is
+        a function that takes a random.Random and returns such a tuple. If inputs is a function, the judge calls it
+        before each call of the candidate. If the reference returns None, the contents of its arguments are the
         output.
     rtol, atol: as in kbench.compare.
     seed: seed of the inputs; by default random and secret.
-    allow: names of flags that this task permits.
+    allow: names of flags that the task permits; the judge does not raise them.
     timeout: seconds to wait for a reply of the candidate's process.
     max_time: seconds of sampling.
-    bytes, flops: work of one call on a GPU, for the comparison with the measured peak. bytes defaults to the size of
-        all inputs and outputs. Pass it if a call need not read all of them.
+    bytes, flops: bytes moved and floating-point operations done by one call on a GPU, from which the share of the
+        measured peak is computed. bytes defaults to the size of all inputs and outputs. Pass bytes if a call need
+        not read every input.
     compiled: on a GPU, also compare with the reference under torch.compile.
     do_bench: on a GPU, also report the times of triton.testing.do_bench.
 
     If the inputs are tensors on a GPU, the candidate, the reference and the compiled reference run in interleaved
-    rounds on the same buffers, as in kbench.compare. The expected output is that of the reference in double precision,
-    if the reference accepts double. A lock keeps two judges from timing on one GPU at the same time.
+    rounds on the same buffers, as in kbench.compare. If the reference accepts double, the reference's output in
+    double precision is the expected output. A lock keeps two judges from timing on one GPU at the same time.
 
     Keys of the verdict (None: does not apply; a wrong or rejected candidate has no times and no speedup):
     verdict, flags (word, level, evidence);
@@ -5269,7 +5349,7 @@ def judge(
     time_ms, time_ms_ci_low, time_ms_ci_high, reference_ms, own_ms (the judge's overhead), calls_per_sample, samples;
     compiled_ms, speedup_compiled, speedup_compiled_low, speedup_compiled_high (GPU);
     throughput_gbps, gflops, gpu_efficiency (percent of the peak), roof (the peak) (GPU);
-    outer_ms, issue_ms (a call by the judge's clock, and the part of the host) (GPU);
+    outer_ms, issue_ms (by the judge's clock: time of a call, and time to submit it) (GPU);
     do_bench_ms, do_bench_reference_ms; bits_found (estimated mantissa bits);
     error, reference_error (tensors: root mean square of the error divided by that of the values);
     checks (number of outputs checked), probes (what was tested), seconds (by step; waited: for the GPU lock);
@@ -5302,10 +5382,10 @@ def _judge_main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
-        description="Judges whether a function does a task correctly, and how fast. A task is a Python file. Its "
-        "function `reference` gives the "
-        "expected outputs, and `inputs`, which is a tuple of examples or a function of a random.Random that returns "
-        "one. `rtol`, `atol`, `allow`, `bytes` and `flops` of the file are used as well. Prints the verdict as JSON. "
+        description="Judges whether a function does a task correctly, and how fast. A task is a Python file "
+        "that defines `reference`, a function that returns the expected outputs, and `inputs`: a tuple of example "
+        "arguments, or a function that takes a random.Random and returns such a tuple. If the task file also defines "
+        "`rtol`, `atol`, `allow`, `bytes` or `flops`, the judge uses these values. Prints the verdict as JSON. "
         "Exit code: 0 if the candidate passed, 1 if the verdict is INVALID_TASK, REJECTED, WRONG or SUSPECT, 2 for a "
         "usage error. The judge looks for known tricks; it is not a security boundary.",
     )
@@ -5315,7 +5395,7 @@ def _judge_main(words: Sequence[str]) -> int:
         help="FILE.py:NAME; NAME defaults to `candidate`, the reference's name, or the last function",
     )
     parser.add_argument(
-        "--task", metavar="TASK.py", help="the task file; without it, FILE is also the task, and is trusted"
+        "--task", metavar="TASK.py", help="the task file; without --task, FILE is also the task and is trusted"
     )
     parser.add_argument("--rtol", type=float, help="relative tolerance (default: the task's, or by element type)")
     parser.add_argument("--seed", type=int, help="seed of the inputs (default: random and secret)")
@@ -5339,9 +5419,9 @@ def _judge_main(words: Sequence[str]) -> int:
     os.close(answer)
     os.waitpid(pid, 0)
     if not code:
-        _say(f"judge: {file} ended its process before there was a verdict")
+        _say(f"judge: importing {file} ended the process before there was a verdict")
     elif code[0] == 0:
-        _say(f"judge: {file} is its own task, so this verdict trusts it. Pass an untrusted file with another --task.")
+        _say(f"judge: {file} is candidate and task, so the verdict trusts it. Judge untrusted files with --task.")
     return code[0] if code else 1
 
 
@@ -5356,7 +5436,7 @@ def _judge_with(o: Any, path: str) -> int:
         missing = [k for k in ("reference", "inputs") if k not in place]
         if missing:
             raise Error(
-                f"judge: {path} has no `{missing[0]}`. A task defines `reference` and `inputs`; --task names its file."
+                f"judge: {path} has no `{missing[0]}`. Name the task file with --task."
             )
         verdict = judge(
             o.file,
@@ -5384,7 +5464,7 @@ _USAGE = """\
 python -m kbench judge FILE [--task TASK.py]   judge a submitted function (see judge --help)
 python -m kbench --load FILE...                show records as a table; --html, --csv, ... write other formats
 
-A script that calls kbench.main() has its own command line: python SCRIPT --help lists the options."""
+A script that calls kbench.main() takes kbench's options: python SCRIPT --help lists these options."""
 
 
 def _main(words: Sequence[str]) -> int:
@@ -5395,7 +5475,7 @@ def _main(words: Sequence[str]) -> int:
         return 0
     if not words or not words[0].startswith("-"):
         if words:
-            _say(f"error: there is no command '{words[0]}'; known is judge")
+            _say(f"error: there is no command '{words[0]}'; the only command is judge")
         print(_USAGE, file=sys.stderr)
         return 2
     try:

@@ -63,14 +63,15 @@ _LONG = {
 }
 _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
-_SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # of kbk_shape
-# Pairs: a letter of a signature, and the sizes of kbk_shape whose product it is. The letter X of the operation strided
-# is n times the stride.
+_SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # fields of kbk_shape
+# Key: a letter of a signature, such as C in x[*,C]; value: the field of kbk_shape that holds this size. The
+# operation strided also has the letter X: the number of input elements, which is n times the stride.
 _LETTERS = {"N": "cols", "C": "cols", "D": "cols", "R": "rows", "M": "rows", "S": "rows", "K": "k", "V": "vocabulary"}
 _LETTERS.update({"A": "among", "Z": "batch", "B": "batch", "H": "heads"})
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
-_KINDS = (None, "f32", "i32", "i64", "e4m3")  # meaning of kbk_tensor.kind, by index; None: the element type of the call
+# element type of a tensor, by its kbk_tensor.kind; None: the element type of the call
+_KINDS = (None, "f32", "i32", "i64", "e4m3")
 _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64  # kbk_variant.origin
 
 
@@ -171,7 +172,7 @@ def _find_header() -> str:
 
 
 def _vendor_options() -> List[str]:
-    """Returns the compiler options that include the kernels of cuBLAS, if its header is found."""
+    """Returns the compiler options that add the kernels that call cuBLAS, if the header cublas_v2.h is found."""
     cuda = kbench._find_cuda()
     there = cuda and any(os.path.isfile(os.path.join(folder, "cublas_v2.h")) for folder in cuda.include)
     return ["-DKBK_CUBLAS"] if there else []
@@ -215,8 +216,9 @@ _known_codes: Dict[str, List[str]] = {}
 
 
 def _code_for(nvcc: List[str], arch: str) -> List[str]:
-    """nvcc's options for an architecture, such as sm_80 or sm_90a. If the GPU is newer than this nvcc, the options
-    generate PTX for nvcc's newest architecture. Raises Error if nvcc no longer supports the architecture."""
+    """Returns nvcc's options for a GPU architecture, such as sm_80 or sm_90a. If the architecture is newer than
+    nvcc, the options generate PTX for the newest architecture that nvcc supports. Raises Error if nvcc no longer
+    supports the architecture."""
     key = nvcc[0]
     if key not in _known_codes:
         said = ""
@@ -236,8 +238,8 @@ def _code_for(nvcc: List[str], arch: str) -> List[str]:
 
 
 class _Library:
-    """Holds the functions of a shared library as attributes, and the library's table of kernels. Raises Error if the
-    library does not match this file."""
+    """Holds the functions of a shared library as attributes, and the library's table of kernels. Raises Error if
+    the library does not match kbench_kernels.py."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -294,8 +296,8 @@ def _given() -> Optional[_Library]:
 
 
 def _host() -> _Library:
-    """Returns the library with the table of kernels, formulas and oracles: KBENCH_KERNELS_LIB, otherwise one without
-    kernels, which is built with cc."""
+    """Returns the shared library with the tables of kernels, formulas and oracles. If KBENCH_KERNELS_LIB is not
+    set, cc builds a library that lists the kernels but contains no GPU code."""
     given = _given()
     if given:
         return given
@@ -305,7 +307,7 @@ def _host() -> _Library:
                 "libkbench_kernels.so",
                 _find_header(),
                 _host_command,
-                "the table and the oracles of kbench.kernels (once)",
+                "the kernel table and the oracles of kbench.kernels (only once)",
             )
             _loaded["host"] = _Library(path)
         return _loaded["host"]
@@ -316,7 +318,7 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     given = _given()
     if given:
         if given.kbk_abi(b"cuda") != 1:
-            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA. Build it with nvcc.")
+            raise Error(f"KBENCH_KERNELS_LIB={given.path} was built without CUDA. Build the library with nvcc.")
         return given
     key = (group, dtype, arch)
     with _lock:
@@ -330,7 +332,7 @@ def _device(group: str, dtype: str, arch: str) -> _Library:
     code = _code_for(nvcc, arch)
     options = [f"-DKBK_ONLY={group}", f"-DKBK_TYPES={dtype}"]
     command = lambda header, output: _nvcc_command(nvcc, code, header, output, *options)
-    what = f"the kernels of {group} in {dtype} for {arch} (once; may take a minute)"
+    what = f"the kernels of {group} in {dtype} for {arch} (only once; may take a minute)"
     path = kbench._build_cached(f"libkbench_{group}_{dtype}.so", _find_header(), command, what)
     with _lock:
         if key not in _loaded:
@@ -374,8 +376,8 @@ def _arch_of(device: int) -> str:
 
 
 class _DeviceArray(kbench._DlpackExporter):
-    """An array in GPU memory, for callers without torch and cupy. The memory is freed with the object. Raises
-    MemoryError."""
+    """An array in GPU memory, for callers without torch and cupy. Deleting the array object frees the memory.
+    Raises MemoryError."""
 
     def __init__(self, shape: Sequence[int], dtype: str, device: int) -> None:
         self.shape, self.dtype, self.device = tuple(shape), _LONG.get(dtype, dtype), device
@@ -411,7 +413,8 @@ class _DeviceArray(kbench._DlpackExporter):
         return _SHORT.get(self.dtype, self.dtype), self.device
 
     def copy(self) -> "_DeviceArray":
-        """Returns a copy with its own memory. Two objects that share memory would free it twice."""
+        """Returns a copy of the array in newly allocated GPU memory. Two array objects with the same memory would
+        free that memory twice."""
         other = _DeviceArray(self.shape, _SHORT.get(self.dtype, self.dtype), self.device)
         where = C.c_void_p(other.address), C.c_void_p(self.address)
         if self.handle.cudaMemcpy(*where, C.c_size_t(self.bytes), 3):
@@ -424,7 +427,7 @@ class _DeviceArray(kbench._DlpackExporter):
         return self.copy()
 
     def __del__(self) -> None:
-        # while the interpreter shuts down, the module's name C is None
+        # while the interpreter shuts down, the module ctypes (C) may already be None
         if getattr(self, "address", 0) and C is not None:
             self.handle.cudaFree(C.c_void_p(self.address))
 
@@ -433,15 +436,17 @@ class _DeviceArray(kbench._DlpackExporter):
 
 
 class _View(NamedTuple):
-    """An array of any library."""
+    """An array of any array library, such as torch, cupy or numpy."""
 
-    kind: str  # GPU array: "torch", "cupy" or "cuda" (any other library); host array: "torch", "host" or "list"
+    # of a GPU array: "torch", "cupy" or "cuda" (any other library); of a host array: "torch", "host" (any buffer)
+    # or "list"
+    kind: str
     value: Any
     shape: Tuple[int, ...]
-    dtype: str  # kbench's name of the element type (f32, ...); if it has none, the library's name
+    dtype: str  # kbench's name of the element type (such as f32), or the array library's name if kbench has none
     contiguous: bool
     address: int
-    device: Optional[int]  # GPU number; None: host memory
+    device: Optional[int]  # number of the GPU that holds the array; None: the array is in host memory
 
 
 _TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i4": "i32", "i8": "i64"}
@@ -457,7 +462,7 @@ def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], size:
 
 
 def _view(x: Any) -> Optional[_View]:
-    """Returns the value as a _View; None if it is not an array."""
+    """Returns the value as a _View, or None if the value is not an array."""
     if kbench._module_of(x) == "torch" and hasattr(x, "data_ptr"):
         name = str(x.dtype).replace("torch.", "")
         device = (x.device.index or 0) if x.is_cuda else None
@@ -501,7 +506,8 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
     if device is not None:
         return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
-    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # size 0: the caller rejects the array
+    # an array that is not contiguous gets size 0, and the caller rejects it
+    size = math.prod(shape) * (tensor.bits // 8) if whole else 0
     block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
     block.owner = x, capsule
     form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
@@ -534,11 +540,12 @@ def _nested(values: Sequence[float], shape: Sequence[int]) -> Any:
     return [_nested(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
-Ranges = Sequence[Tuple[int, int]]  # first, count
+Ranges = Sequence[Tuple[int, int]]  # (index of the first element, number of elements)
 
 
 def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
-    """Returns the elements in these ranges as a ctypes array of doubles; all elements if ranges is None."""
+    """Returns the view's elements in `ranges` as a ctypes array of doubles. If ranges is None, the array holds all
+    elements."""
     x = view.value
     if kbench._module_of(x) in ("torch", "cupy"):
         x = x.detach().reshape(-1) if kbench._module_of(x) == "torch" else x.ravel()
@@ -581,12 +588,12 @@ def _widened(raw: bytes, dtype: str) -> Any:
         raw, dtype = bytes(wide), "f32"
     form = {"f16": "e", "f32": "f", "f64": "d", "i32": "i", "i64": "q"}.get(dtype)
     if not form:
-        raise Error(f"kbench cannot read {dtype} arrays of this library. Use torch or cupy.")
+        raise Error(f"kbench cannot read arrays of {dtype} from this library. Use arrays of torch or cupy.")
     return (C.c_double * (len(raw) // struct.calcsize(form)))(*(v for (v,) in struct.iter_unpack("<" + form, raw)))
 
 
 def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
-    """Returns the elements in these ranges as stored bytes; all elements if ranges is None."""
+    """Returns the stored bytes of the view's elements in `ranges`, or of all elements if ranges is None."""
     size, x = _SIZES[view.dtype], view.value
     parts = [(0, math.prod(view.shape))] if ranges is None else ranges
     if view.kind == "torch":
@@ -632,7 +639,8 @@ def _parse(text: str) -> _Signature:
 
 
 def _options(text: str) -> Dict[str, Any]:
-    """Returns the keyword arguments and their defaults from the words after ";" of a signature; None: required."""
+    """Returns a dict from the keyword arguments after ";" of a signature to their default values. A required
+    keyword argument has the value None."""
 
     def value(word: str) -> Any:
         if word in ("True", "False", ""):
@@ -652,14 +660,15 @@ def _shape_text(shape: Sequence[int]) -> str:
 
 
 class _Fit(NamedTuple):
-    """A valid call of an operation: its inputs, their shapes, and its options."""
+    """The inputs, shapes and options of a valid call of an operation."""
 
     shape: _Shape
     dtype: str
     views: List[_View]
-    letters: Dict[str, Any]  # size of each dimension by its letter; "*": a tuple of sizes
+    # key: letter of a dimension; value: size of the dimension. The letter "*" has a tuple of sizes as value.
+    letters: Dict[str, Any]
     signature: _Signature
-    tensors: List[_Tensor]  # inputs, then outputs; the library describes them
+    tensors: List[_Tensor]  # the library's descriptions of all inputs, followed by those of all outputs
     options: Dict[str, Any]
 
     @property
@@ -691,7 +700,7 @@ class Operation:
         self._usual_sizes: str = infos[0].sizes.decode()
         self.family: str = _FAMILIES[infos[0].family]
         self.group: str = infos[0].group.decode()
-        # in the order of the ladder: the slowest first
+        # names of the implementations in the order of their ladder, which begins with the slowest
         self.implementations: List[str] = [i.implementation.decode() for i in infos]
         self._row = _host().rows[(operation, direction, self.implementations[0])]
         self._rungs = {i.implementation.decode(): i.rung for i in infos}
@@ -706,27 +715,29 @@ class Operation:
 
     @property
     def signature(self) -> str:
-        """Returns the inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]"; * is any number of
-        dimensions."""
+        """Returns the inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]". The * stands for any
+        number of dimensions."""
         return self._parsed("nn").text
 
     @property
     def options(self) -> Dict[str, Any]:
-        """Returns the keyword arguments and their defaults; None: required."""
+        """Returns a dict from the operation's keyword arguments to their default values. A required keyword
+        argument has the value None."""
         return _options(self._text)
 
     @property
     def inputs(self) -> List[str]:
-        """Returns the names of the inputs, in order."""
+        """Returns the names of the inputs, in the order in which a call takes the inputs."""
         return [name for name, _ in self._parsed("nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
-        """Returns the names of the outputs, in order."""
+        """Returns the names of the outputs, in the order in which a call returns the outputs."""
         return [name for name, _ in self._parsed("nn").outputs]
 
     def _medium(self) -> Dict[str, int]:
-        """Returns the axes of the operation's size "medium"; if an axis has several values, the last value."""
+        """Returns a dict from each axis to its value in the operation's size "medium". For an axis with several
+        values, the dict holds the last value."""
         axes, _, values = self._usual_sizes.partition(":")
         sizes = re.search(r"medium ([\dx,]+)", values)
         last = [int(v.split(",")[-1]) for v in sizes.group(1).split("x")] if sizes else []
@@ -767,7 +778,8 @@ class Operation:
         return chosen
 
     def _kinds(self) -> List[_Tensor]:
-        """Returns descriptions of the tensors; only their names and kinds are valid, because the shape is empty."""
+        """Returns descriptions of the operation's tensors for an empty shape. For an empty shape, only the names
+        and element types in the descriptions are valid."""
         return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
@@ -786,7 +798,7 @@ class Operation:
                     raise Error(f"{said}: it has too few dimensions")
                 sizes: List[Any] = [tuple(shape[:star]), *shape[star:]]
             elif not dims and math.prod(shape) == 1:
-                continue  # a scalar: an array of any shape with one element
+                continue  # a scalar input may have any shape with one element
             else:
                 sizes = list(shape)
             if len(sizes) != len(dims):
@@ -801,7 +813,8 @@ class Operation:
         used = {d for _, dims in self._parsed("nn").inputs + self._parsed("nn").outputs for d in dims}
         for letter in used & set(_LETTERS):
             setattr(s, _LETTERS[letter], letters[letter])
-        if "*" in used or not used:  # the number of rows of C elements, or of elements
+        # the dimensions * are rows if the signature also has a row length C; otherwise they are elements
+        if "*" in used or not used:
             setattr(s, "rows" if "C" in used else "cols", math.prod(letters["*"]))
         s.stride = options.get("stride", 0)
         s.p, s.seed = options.get("p", 0.0), int(options.get("seed", 0)) & (2**64 - 1)
@@ -826,8 +839,8 @@ class Operation:
     def _dtype_from(
         self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
     ) -> str:
-        """Returns the element type of a call. The inputs determine it and must agree; if they do not determine it, the
-        arrays in out do."""
+        """Returns the element type of a call. The inputs determine the element type, and must have the same one.
+        If no input determines the element type, the first array in out does."""
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
@@ -879,19 +892,19 @@ class Operation:
     # --- formulas and oracle
 
     def bytes(self, *inputs: Any, **options: Any) -> float:
-        """Returns the minimum number of bytes that a call with these inputs moves: it reads each input and writes each
-        output once."""
+        """Returns the number of bytes that a call moves if the call reads each input and writes each output
+        once."""
         fit = self._fit(inputs, options, host=True)
         return _host().kbk_row_bytes(self._row, C.byref(fit.shape), fit.elem)
 
     def flops(self, *inputs: Any, **options: Any) -> float:
-        """Returns the number of floating-point operations of a call with these inputs."""
+        """Returns the number of floating-point operations of a call with the given inputs."""
         return _host().kbk_row_flops(self._row, C.byref(self._fit(inputs, options, host=True).shape))
 
     def oracle(self, *inputs: Any, **options: Any) -> Any:
         """Computes the outputs in double precision on the CPU. The outputs are float64 torch tensors, numpy arrays or
-        nested lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are a named
-        tuple."""
+        nested lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are returned as
+        a named tuple."""
         fit = self._fit(inputs, options, host=True)
         _whole(self, fit)
         known = _OracleResult(self, fit, whole=True)
@@ -1003,8 +1016,9 @@ class _OracleResult:
         ]
 
     def _know(self, first: int, count: int, at: int) -> None:
-        """Computes the oracle for one range. The sampled ranges are stored one after another, but the oracle numbers
-        units from the start of the whole tensor. The pointers are therefore shifted."""
+        """Computes the oracle's values for one range of units. The oracle numbers units from the start of the
+        whole tensor, but the arrays hold only the sampled ranges, one after another. The pointers that are passed
+        to the oracle are shifted by the difference."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1026,9 +1040,9 @@ class _OracleResult:
             raise Error(f"{self.operation.name}: {why.decode()}")
 
     def judge(self, outputs: Dict[str, Any], norm: Optional[float] = None) -> Tuple[bool, float, float, str]:
-        """Compares outputs with the oracle. Returns whether they passed, the error, its bound, and a message, like a
-        check of kbench.compare. norm: a bound on ||got - want|| / ||want|| that replaces the operation's own
-        tolerances, for libraries that round intermediate results."""
+        """Compares outputs with the oracle. Returns (whether the outputs passed, the error, the bound of the
+        error, a message), like a check of kbench.compare. norm: for libraries that round intermediate results, a
+        bound on ||got - want|| / ||want|| that replaces the operation's own tolerances."""
         worst, allowed, looked = 0.0, math.nan, False
         names = [name for name, _ in self.fit.signature.outputs]
         pointers = (C.c_void_p * (2 * _MOST_OUTPUTS))()
@@ -1038,7 +1052,7 @@ class _OracleResult:
                 pointers[_MOST_OUTPUTS + k] = C.addressof(self.scales[k])
         for k, (name, t) in enumerate(zip(names, self.outputs)):
             if outputs.get(name) is None or (not t.per_unit and not self.whole):
-                continue  # dw and db are sums over all rows; they are compared only if the oracle computes all rows
+                continue  # outputs that sum over all rows, such as dw, need an oracle of all rows
             view = _view(outputs[name])
             want = self.fit.output_dtype(k)
             if view is None or view.dtype != want or math.prod(view.shape) != t.count:
@@ -1064,7 +1078,7 @@ class _OracleResult:
             if not good or report.norm > worst or math.isnan(allowed):
                 worst, allowed = report.norm, report.norm_bound
             if not good:
-                why = (report.why or b"the norm of the difference is outside its bound").decode()
+                why = (report.why or b"the relative error in the 2-norm exceeds its bound").decode()
                 where = (
                     f"element {report.index} of the sample is {report.got:.9g}, expected {report.want:.9g}"
                 )
@@ -1078,14 +1092,14 @@ class _OracleResult:
 
 
 class _Workspaces:
-    """Holds one block of scratch memory per GPU and stream. All kernels on that stream share the block. The memory is
-    never freed, because a captured CUDA graph may refer to it."""
+    """Holds one block of scratch memory per GPU and stream. All kernels on a stream share one block of scratch
+    memory. Scratch memory is never freed, because a captured CUDA graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
 
     def of(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
-        """Returns the address of `size` bytes, and the object that keeps the memory alive."""
+        """Returns the address of `size` bytes of scratch memory, and the object that keeps this memory alive."""
         for have, address, owner in self.kept.setdefault((device, stream), []):
             if have >= size:
                 return address, owner
@@ -1144,8 +1158,9 @@ def _empty(kind: str, shape: Sequence[int], dtype: str, device: Optional[int], p
 
 
 class Launch:
-    """A kernel with its inputs, outputs and scratch memory. Calling it only launches the kernel and returns .outputs,
-    which each call overwrites. stream: a cudaStream_t as a number; by default the current stream of torch or cupy."""
+    """A kernel with its inputs, outputs and scratch memory. Calling a Launch only launches the kernel and returns
+    .outputs, which each call overwrites. stream: a cudaStream_t as a number; by default the current stream of
+    torch or cupy."""
 
     def __init__(
         self,
@@ -1171,8 +1186,8 @@ class Launch:
         self._dtype = _DTYPES.index(fit.dtype)
 
     def why_not(self, stream: Optional[int] = None) -> Optional[str]:
-        """Launches the kernel. Returns None if the kernel was launched, otherwise the reason why it could not be
-        launched."""
+        """Launches the kernel. Returns None if the kernel was launched. If the kernel could not be launched,
+        returns the reason."""
         at = _current_stream(self._kind, self.device) if stream is None else stream
         why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
         return why.decode() if why else None
@@ -1185,20 +1200,22 @@ class Launch:
 
 
 class Kernel(Operation):
-    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling it with arrays on a GPU launches the kernel."""
+    """One implementation: kernels["softmax", "fwd", "onepass"]. Calling a Kernel with arrays on a GPU launches the
+    kernel."""
 
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row], info: _Row) -> None:
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
-        # the kernel's row of the table may have its own tolerances
+        # the row of this implementation in the kernel table may have its own tolerances
         self._row = _host().rows[(operation, direction, self.implementation)]
-        self.note: str = info.note.decode()  # what this kernel changes compared with the previous rung
+        self.note: str = info.note.decode()  # how the kernel differs from the previous rung of its ladder
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
         self.sm: int = info.sm  # smallest compute capability on which the kernel runs (90 for 9.0); 0: any
         self.exact: bool = bool(info.exact)  # the kernel runs only on compute capability sm, not on later ones
-        self.vendor: bool = bool(info.origin & _VENDOR)  # calls a library of the GPU's vendor
+        # the kernel calls a library of the GPU's vendor, such as cuBLAS
+        self.vendor: bool = bool(info.origin & _VENDOR)
         self.unordered: bool = bool(info.origin & _UNORDERED)  # the kernel uses atomic additions in an undefined order
         self.tf32: bool = bool(info.origin & _TF32)  # the kernel uses only 10 of the 23 mantissa bits of f32
         self._origin: int = info.origin
@@ -1215,19 +1232,19 @@ class Kernel(Operation):
         )
 
     def runs_on(self, capability: int) -> bool:
-        """Returns whether the kernel runs on this compute capability (90 for 9.0)."""
+        """Returns whether the kernel runs on the given compute capability (90 for 9.0)."""
         return capability == self.sm if self.exact else capability >= self.sm
 
     def scratch(self, *inputs: Any, **options: Any) -> int:
-        """Returns the bytes of scratch memory that a call with these inputs uses."""
+        """Returns the bytes of scratch memory that a call with the given inputs uses."""
         return self._scratch(self._fit(inputs, options, host=True))
 
     def _scratch(self, fit: _Fit) -> int:
         return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
-        """Returns the library that allocates the outputs, and the GPU number. Raises Error if an array is on the wrong
-        device."""
+        """Returns the name of the library that allocates the outputs ("torch", "cupy" or "cuda"), and the number
+        of the GPU. Raises Error if an array is on the wrong device."""
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
@@ -1255,8 +1272,8 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """Returns the outputs of a call: the arrays in out, after validation, or new arrays. The result is empty if
-        the operation writes nothing."""
+        """Returns a list of the outputs of a call: the arrays in out, after validation, or new arrays. Returns an
+        empty list if the operation has no outputs."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1298,8 +1315,8 @@ class Kernel(Operation):
             )
 
     def bind(self, *inputs: Any, out: Any = None, stream: Optional[int] = None, **options: Any) -> Launch:
-        """Prepares a repeatable launch of the kernel. The launch reads these inputs and owns its scratch memory. It
-        also owns its outputs: the arrays in out, or new arrays."""
+        """Prepares a launch of the kernel that can be repeated. The launch reads the arrays passed as inputs and
+        owns its scratch memory. The launch writes to the arrays in out, or to new arrays that it owns."""
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
         self._require_dtype(fit)
@@ -1309,7 +1326,8 @@ class Kernel(Operation):
         )
 
     def _ready(self, fit: _Fit, device: int) -> _Library:
-        """Returns the library with this kernel for this GPU. Raises Error if the kernel cannot run on the GPU."""
+        """Returns the shared library that contains this kernel, built for the given GPU. Raises Error if the
+        kernel cannot run on the GPU."""
         _need_gpu()
         if not self.runs_on(_capability(device)):
             need, have = (f"{c // 10}.{c % 10}" for c in (self.sm, _capability(device)))
@@ -1367,14 +1385,16 @@ class Kernel(Operation):
         backward: Optional[str] = None,
         **options: Any,
     ) -> Any:
-        """Launches the kernel and returns its output, without waiting for the GPU. Several outputs are a named tuple
-        (y, mean, rstd = ...). The library of the inputs (torch, cupy or this one) allocates the outputs.
+        """Launches the kernel and returns the output array without waiting for the GPU. Several outputs are
+        returned as a named tuple (y, mean, rstd = ...). torch or cupy allocates the outputs if the inputs are
+        arrays of torch or cupy, otherwise kbench.
 
-        out: arrays to write to instead; None for an output that is not needed, such as mean and rstd of layernorm in
-        inference. stream: a cudaStream_t as a number; by default the current stream of torch or
-        cupy, otherwise the default stream. options: options of the operation, see .options.
-        backward: the backward kernel's implementation, if torch tracks gradients of an input. By default the
-        implementation of the same name, otherwise the highest rung that runs.
+        out: arrays that receive the outputs; None in place of an output that is not needed, such as mean and rstd
+        of layernorm in inference. stream: a cudaStream_t as a number; by default the current stream of torch or
+        cupy, otherwise the default stream. options: keyword arguments that .options lists.
+        backward: name of the backward implementation, used if torch tracks gradients of an input. By default, the
+            backward implementation has the name of the forward implementation; if no backward implementation has
+            this name, the highest rung that runs is used.
 
         Raises Error if the inputs have wrong shapes or types, or if the kernel cannot be built or launched.
 """
@@ -1392,7 +1412,7 @@ class Kernel(Operation):
 
 
 def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
-    """Returns the backward kernels of a forward kernel, in the order in which they are tried."""
+    """Returns the backward kernels of a forward kernel, in the order in which kbench tries the kernels."""
     if kernel.operation in ("matmul", "bmm"):
         return [kernel]
     found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
@@ -1424,8 +1444,8 @@ _made_function: Any = None
 
 
 def _function() -> Any:
-    """Returns the torch.autograd.Function of all kernels. The class is created on first use, so that this module can
-    be imported without torch."""
+    """Returns the torch.autograd.Function of all kernels. The class Function is created on first use, so that this
+    module can be imported without torch."""
     global _made_function
     if _made_function is not None:
         return _made_function
@@ -1460,8 +1480,9 @@ def _function() -> Any:
 def _first_that_runs(
     ladder: Sequence[Kernel], inputs: Sequence[Any], options: Dict[str, Any]
 ) -> Dict[str, Any]:
-    """Runs the first kernel that accepts these inputs, because not every kernel supports every shape. Returns its
-    outputs by name. Raises the Error of the first kernel if none runs."""
+    """Runs the first kernel in `ladder` that accepts the inputs, because not every kernel supports every shape.
+    Returns a dict from the names of the kernel's outputs to the outputs. If no kernel runs, raises the Error of
+    the ladder's first kernel."""
     error: Optional[Error] = None
     for kernel in ladder:
         try:
@@ -1470,11 +1491,11 @@ def _first_that_runs(
             error = error or e
             continue
         return dict(zip(kernel.outputs, outputs if isinstance(outputs, tuple) else (outputs,)))
-    raise error or Error("There is no kernel for this element type.")
+    raise error or Error("No kernel of the operation supports the element type of the inputs.")
 
 
 def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
-    """Computes the gradients of the inputs. Returns them by the input's name."""
+    """Computes the gradients of the inputs. Returns a dict from an input's name to its gradient."""
     kernel, options = plan["kernel"], plan["options"]
     dy = dy.detach()
     if kernel.family == "gemm":
@@ -1485,7 +1506,7 @@ def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str,
         values["g"] = dy.float().reshape(1)
     if (
         kernel.operation == "cross_entropy"
-    ):  # the kernel takes one gradient g for all rows; .sum() and .mean() produce such a gradient
+    ):  # the kernel takes one gradient g for all rows, as .sum() and .mean() of the loss produce
         same = all(stride == 0 or n == 1 for stride, n in zip(dy.stride(), dy.shape)) and dy.numel() > 0
         values["g"] = dy.reshape(-1)[:1].float() if same else dy.new_ones(1)
         scale = None if same else dy.unsqueeze(-1)
@@ -1503,8 +1524,8 @@ def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str,
 
 
 def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: str) -> Dict[str, Any]:
-    """Gradients of C = A B, which are matrix products as well: dA = dC B', dB = A' dC, in the storage order of the
-    layout."""
+    """Returns the gradients of C = A B, which are matrix products as well: dA = dC B', dB = A' dC, in the storage
+    order of the layout."""
     a, b = names["A"].detach(), names["B"].detach()
     first, second = {
         "nn": ((dc, b, "nt"), (a, dc, "tn")),
@@ -1521,15 +1542,16 @@ def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: s
 
 
 class Kernels:
-    """The table of all kernels. kernels[operation, direction, implementation] is a Kernel, and
-    kernels[operation, direction] is the Operation. Iterating gives every Kernel, in the order of the table."""
+    """The table of all kernels of kbench_kernels.cuh. kernels[operation, direction, implementation] is a Kernel,
+    and kernels[operation, direction] is the Operation. Iterating over kernels yields every Kernel, in the order of
+    the table."""
 
     def __init__(self) -> None:
         self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
 
     def _all(self) -> Dict[Tuple[str, ...], Any]:
-        """Returns a dict with operations under (operation, direction) and kernels under (operation, direction,
-        implementation)."""
+        """Returns a dict. The key of an Operation is (operation, direction); the key of a Kernel is (operation,
+        direction, implementation)."""
         library = _host()
         if library.path not in self._made:
             made: Dict[Tuple[str, ...], Any] = {}
@@ -1572,13 +1594,14 @@ class Kernels:
         )
 
     def operations(self) -> List[Operation]:
-        """Returns every operation in every direction."""
+        """Returns one Operation for each operation and direction."""
         return [o for o in self._all().values() if not isinstance(o, Kernel)]
 
     def rows(self) -> List[Dict[str, Any]]:
-        """Returns the table as a list of dicts with the keys operation, direction, implementation, rung, dtypes, sm
-        (smallest compute capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, tf32, formula,
-        note. A Kernel has one attribute of the same name for each key."""
+        """Returns the table of kernels as a list of dicts, one per kernel. The keys are operation, direction,
+        implementation, rung, dtypes, sm (smallest compute capability, 90 for 9.0), exact, alignment (in bytes, by
+        element type), vendor, unordered, tf32, formula and note. A Kernel has all keys of its dict except
+        alignment as attributes."""
         return [
             {
                 "operation": k.operation,
@@ -1617,9 +1640,10 @@ class Kernels:
         arch: Optional[str] = None,
     ) -> List[str]:
         """Builds kernels now, with as many compilers in parallel as there are processors. Returns the paths of the
-        libraries.
+        shared libraries that hold the kernels.
 
-        operations, dtypes: by default all. arch: for example "sm_90a"; by default that of the current GPU."""
+        operations: names of operations; dtypes: element types; by default all. arch: GPU architecture, for example
+        "sm_90a"; by default that of the current GPU."""
         groups = dict.fromkeys(o.group for o in self._asked(operations))
         if arch is None:
             _need_gpu()
@@ -1661,24 +1685,23 @@ class Kernels:
         progress: bool = True,
         keep: Optional[Callable[["Comparisons"], None]] = None,
     ) -> "Comparisons":
-        """Compares the kernels with their peers. All implementations of an operation get the same inputs, are checked
-        with the same oracle, and run in interleaved rounds with a cold cache. Needs a GPU and PyTorch. Returns the
-        records.
+        """Compares the kernels of kbench with PyTorch, Triton and other libraries (peers). All implementations of
+        an operation get the same inputs, are checked with the same oracle, and run in interleaved rounds with a
+        cold L2 cache. Needs a GPU and PyTorch. Returns the records.
 
-        operations: names of operations; by default those of the standard comparison.
+        operations: names of operations; by default the operations of the standard comparison.
         peers: of "torch", "compile" (torch.compile), "triton", "cudnn", "fa2" (FlashAttention 2), "cupy". Peers that
             are not installed are listed in .missing, and on stderr.
         shapes: a dict, or a list of dicts, with batch_size, sequence_length, tensor_dimension and other axes of the
             operation (vocabulary, heads, causal, n, stride, among, layout). Replaces sizes.
-        dtypes: any of "f32", "f16", "bf16"; by default those of each operation's standard comparison.
+        dtypes: any of "f32", "f16", "bf16"; by default the element types of each operation's standard comparison.
         implementations: by default all except the first (slowest) rungs of each ladder.
         directions: any of "fwd", "bwd", "fwdbwd", "run"; by default all.
-        sizes: "usual": large shapes; "small": tensors that stay in the L2 cache, with mode="graph" of kbench.compare,
-            where an implementation that cannot be captured gets no time; "compiled": the shapes for the comparison with
-            torch.compile.
-        max_time, precision, seed: as in kbench.compare, for each implementation.
+        sizes: "usual": large shapes; "small": tensors that stay in the L2 cache, launched as CUDA graphs
+            (mode="graph" of kbench.compare); "compiled": the shapes for the comparison with torch.compile.
+        max_time, precision, seed: the arguments of kbench.compare with the same names.
         progress: print a line per comparison to stderr.
-        keep: called with all records so far after each comparison, for example to save them.
+        keep: a function that is called after each comparison with all records so far, for example to save them.
         """
         if isinstance(peers, str):
             peers = [peers]
@@ -1691,19 +1714,19 @@ class Kernels:
         asked = {o.operation for o in self._asked(operations)}
         for word in directions or ():
             if not any(o.operation in asked and o.direction == word for o in self.operations()):
-                raise Error(f"none of these operations has a direction '{word}'")
+                raise Error(f"none of the requested operations has a direction '{word}'")
         names = dict.fromkeys(k.implementation for k in self if k.operation in asked)
         for word in implementations or ():
             if word not in names:
                 nearest = _nearest(word, names)
                 raise Error(
-                    f"none of these operations has an implementation '{word}'; nearest is '{nearest}'"
+                    f"none of the requested operations has an implementation '{word}'; nearest is '{nearest}'"
                 )
         plan = _plan(asked if operations is not None else None, shapes, dtypes, sizes)
         _need_gpu()
         if not _installed("torch"):
             raise Error(
-                "kernels.suite needs PyTorch for its inputs and most peers, and it is not installed: pip install torch"
+                "kernels.suite needs PyTorch, which is not installed, for its inputs and most peers: pip install torch"
             )
         device = kbench._library().device()
         for dtype in dict.fromkeys(d for _, d, _ in plan):
@@ -1720,7 +1743,7 @@ class Kernels:
                     comparison = _Comparison(operation, dtype, axes, seed, device, stream)
                     comparison.mode = "graph" if sizes == "small" else None
                     out += comparison.run(present, implementations, max_time, precision, out.missing)
-                # for example out of memory: continues with the next comparison
+                # after an error, such as too little memory, the next comparison runs
                 except (RuntimeError, MemoryError) as error:
                     first = (str(error).splitlines() or [type(error).__name__])[0][:160]
                     out.missing.append((f"{operation.name} {dtype} {axes}", first))
@@ -1744,7 +1767,8 @@ def _axes(b: int, s: int, d: int, **more: Any) -> Dict[str, Any]:
 _ROWS = "softmax,layernorm,rmsnorm"
 _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("copy,fill,read,triad", "f32", {"n": 1 << 28}),
-    *[("copy", "f32", {"n": 1 << i}) for i in (20, 21, 22, 23, 24, 25, 26)],  # for the column "of a copy"
+    # copies whose times the column "of a copy" uses
+    *[("copy", "f32", {"n": 1 << i}) for i in (20, 21, 22, 23, 24, 25, 26)],
     ("add,relu,gelu_erf,gelu_tanh,silu,dropout,mse", "f32,bf16", _axes(16, 2048, 4096)),
     ("sum", "f32", _axes(32, 2048, 4096)),
     ("weighted_sum", "f32", _axes(32, 2048, 4096)),
@@ -1768,25 +1792,25 @@ _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention", "bf16", _axes(16, 1024, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention", "bf16", _axes(1, 16384, 128, heads=16, causal=1)),
 ]
-# comparisons in further element types; they run only if dtypes is not given
+# comparisons in f16, which run only if the caller selects no element types
 _ALSO: List[Tuple[str, str, Dict[str, Any]]] = [
     ("attention", "f16", _axes(4, 4096, 128, heads=16, causal=1)),
 ]
-# comparisons that run only if their operation is named in operations
+# comparisons that run only if the caller names their operations
 _OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("mul,div", "f32,bf16", _axes(16, 2048, 4096)),
     ("bmm", "f32,bf16", _axes(64, 256, 256)),
     ("strided", "f32", {"n": 1 << 23, "stride": 2}),
     ("gather", "f32", {"n": 1 << 25, "among": 1 << 22}),
 ]
-_SMALL: List[Tuple[str, str, Dict[str, Any]]] = [  # at most 16 MiB
+_SMALL: List[Tuple[str, str, Dict[str, Any]]] = [  # each comparison uses at most 16 MiB
     ("copy,fill,read,triad", "f32", {"n": 1 << 21}),
     ("add,relu,gelu_erf,gelu_tanh,silu,mse", "f32,bf16", _axes(1, 1024, 1024)),
     ("sum", "f32", _axes(1, 1024, 1024)),
     ("weighted_sum", "f32", _axes(1, 512, 1024)),
     (_ROWS, "f32,bf16", _axes(1, 512, 1024)),
     ("cross_entropy", "bf16", _axes(1, 512, 1024)),
-    # without bwd, because its gradient is as large as the table
+    # embedding_bwd is left out, because its gradient is as large as the embedding table
     ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),
     ("transpose", "f32,bf16", _axes(1, 1024, 1024)),
     ("matmul", "f32,bf16", _axes(1, 512, 512)),
@@ -1810,10 +1834,10 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention_fwd", "bf16", _axes(4, 4096, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
 ]
-# keys: names of operations, or one direction of an operation
+# comparisons that suite(sizes=KEY) runs; the name copy stands for all directions, mse_fwd for one direction
 _SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}
 _NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
-# the first rungs of the ladders, which are left out by default
+# first rungs of the ladders, which a suite leaves out by default
 _FIRST_STEPS = (
     "naive",
     "atomic",
@@ -1829,7 +1853,7 @@ _FIRST_STEPS = (
 
 
 def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[str, Any]) -> bool:
-    """Returns whether these sizes include the operation in this direction, element type and shape."""
+    """Returns whether suite(sizes=sizes) includes the operation in this direction, element type and shape."""
     either = {operation, f"{operation}_{direction}"}
     return any(
         either & set(names.split(",")) and dtype in types.split(",") and axes == a
@@ -1840,8 +1864,8 @@ def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[st
 def _plan(
     operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]], sizes: str = "usual"
 ) -> List[Tuple[str, str, Any]]:
-    """Returns the operation, element type and axes of each comparison. Raises Error for unknown names, and if nothing
-    is left."""
+    """Returns the operation, element type and axes of each comparison. Raises Error for unknown names, and if
+    there is nothing to compare."""
     if sizes not in _SIZES_OF:
         raise Error(f"sizes='{sizes}' is unknown; one of {', '.join(_SIZES_OF)}")
     for o in _NO_PEERS:
@@ -1861,13 +1885,13 @@ def _plan(
                     if (operations is None or name in operations) and (not dtypes or dtype in dtypes):
                         plan.append((name, dtype, axes))
         done = {name for name, _, _ in plan}
-        # operations requested in element types outside the standard comparison
+        # adds operations that the caller requests in element types outside the standard comparison
         for names, types, axes in _RUNS + _OTHERS:
             for name in names.split(","):
                 if operations and name in operations and name not in done:
                     has = {t for k in kernels if k.operation == name for t in k.dtypes}
                     plan += [(name, t, axes) for t in dtypes or () if t in has]
-        # all other operations: the sizes in their row of the table
+        # all other requested operations run with the size "medium" in their row of the kernel table
         for o in kernels.operations() if operations else ():
             if o.operation in operations and not any(name == o.operation for name, _, _ in plan):
                 has = {t for k in kernels if k.operation == o.operation for t in k.dtypes}
@@ -1897,7 +1921,7 @@ def _plan(
                     raise Error(f"a shape of {name} needs {lacks[0]}; this one has only {', '.join(axes)}")
             plan += [(name, t, axes) for axes in several for t in types if t in has]
     if not plan:
-        raise Error("Nothing is left to run: these operations have no kernels in these element types or sizes.")
+        raise Error("There is nothing to compare: the operations have no kernels in these element types or sizes.")
     return plan
 
 
@@ -1908,7 +1932,7 @@ _PEERS = {
     "cudnn": "torch",
     "fa2": "torch",
     "cupy": "cupy",
-}  # peer: the module that it needs
+}  # key: name of a peer; value: the Python module that the peer needs
 
 
 def _installed(module: str) -> bool:
@@ -1919,14 +1943,14 @@ def _installed(module: str) -> bool:
     return True
 
 
-# Bounds on the error of the peers, ||got - want|| / ||want||. The tolerances are loose: a peer may round intermediate
-# results, but it must compute the right operation.
+# Bounds on the error of the peers, ||got - want|| / ||want||. The bounds are loose, because a peer may round
+# intermediate results. They still detect a peer that computes another operation.
 _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
 def _engine_stream(device: int) -> int:
-    """Returns the stream on which kbench measures; a process has only one. To find it, the function times a callback
-    that records its stream."""
+    """Returns the CUDA stream on which kbench measures; a process has only one such stream. Finds the stream by
+    timing a callback that records the stream passed to it."""
     import torch
 
     seen: List[int] = []
@@ -1938,13 +1962,13 @@ def _engine_stream(device: int) -> int:
 
     kbench.time(look, samples=5, device=device)
     if not seen:
-        raise Error("kbench called no function on this GPU. kbench.time(...) on it shows why.")
+        raise Error("kbench could not time a function on this GPU. kbench.time(...) on this GPU shows why.")
     return seen[0]
 
 
 class _Comparison:
-    """The comparison of an operation in one direction, element type and shape: its inputs, its oracle, and all
-    implementations."""
+    """The inputs, the oracle and all implementations for the comparison of an operation in one direction, element
+    type and shape."""
 
     def __init__(
         self, operation: Operation, dtype: str, axes: Dict[str, Any], seed: int, device: int, stream: int
@@ -1978,8 +2002,7 @@ class _Comparison:
 
     @property
     def forward(self) -> Optional[Operation]:
-        """Returns the forward operation of a backward, which takes outputs of the forward as inputs; None if there is
-        none."""
+        """Returns the forward operation that belongs to the compared operation; None if there is none."""
         return next(
             (
                 o
@@ -2010,8 +2033,8 @@ class _Comparison:
         return letters
 
     def _filled(self, operation: Operation) -> Dict[str, Any]:
-        """Returns random inputs by name; the library specifies the distribution of each. For fill_run, the dict holds
-        only the array "out"."""
+        """Returns a dict from the name of each input to random values, whose distribution the library specifies.
+        For fill_run, which has no inputs, returns a dict with only the array "out"."""
         torch, letters = self.torch, self._sizes()
         signature = operation._parsed(self.layout)
         shape = operation._shape_of(letters, self.options)
@@ -2065,8 +2088,8 @@ class _Comparison:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """Returns, by name, a Launch with its own outputs and the Kernel for each kernel of the library that runs on
-        this GPU. Kernels that do not run are added to missing, with the reason."""
+        """Returns a dict from the name of each implementation that runs on this GPU to a pair: a Launch with
+        outputs of its own, and the Kernel. Kernels that do not run are added to missing, with the reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2076,9 +2099,9 @@ class _Comparison:
                 continue
             if implementations is None and k.implementation in _FIRST_STEPS and k.rung < top:
                 continue
-            if k.tf32:  # not comparable with f32
+            if k.tf32:  # a TF32 kernel is not comparable with f32 peers
                 if implementations is not None:
-                    missing.append((f"{k.name} {k.implementation}", "multiplies less precisely than its peers"))
+                    missing.append((f"{k.name} {k.implementation}", "multiplies in TF32, less precisely than f32 peers"))
                 continue
             target = self.torch.empty_like(self.values["out"]) if k.name == "fill_run" else None
             try:
@@ -2090,7 +2113,8 @@ class _Comparison:
                 continue
             why = launch.why_not()
             outputs = launch.outputs if isinstance(launch.outputs, tuple) else (launch.outputs,)
-            for x in outputs:  # overwritten, so that the check detects elements that a later launch does not write
+            # overwrites the outputs, so that the check detects elements that a later launch does not write
+            for x in outputs:
                 x.fill_(math.nan if x.is_floating_point() else -1)
             if why:
                 missing.append((f"{k.name} {k.implementation} {self.dtype} {self.axes}", why))
@@ -2166,8 +2190,8 @@ class _Comparison:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """Checks the values and the share of the kept elements in a peer's dropout output. Other elements are not
-        compared, because a peer's random mask differs."""
+        """Checks the values and the share of the elements that a peer's dropout keeps. Dropped elements are not
+        compared, because each peer has another random mask."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2183,8 +2207,8 @@ class _Comparison:
 
 
 class _PeerFunctions:
-    """Creates the peers of a comparison. Each peer is a function without arguments that returns (False, outputs by
-    name); False means that the outputs come from a peer."""
+    """Creates the functions of a comparison's peers. Each function takes no arguments and returns (False, dict
+    from output names to outputs). False means that the outputs come from a peer, not from a kernel of kbench."""
 
     def __init__(self, comparison: _Comparison) -> None:
         self.comparison, self.torch = comparison, comparison.torch
@@ -2230,7 +2254,7 @@ class _PeerFunctions:
                 "tn": lambda A, B: A.transpose(-1, -2) @ B,
             }[self.comparison.layout]
         known: Dict[str, Callable[..., Any]] = {
-            # Used for inputs that were converted to an element type that torch can multiply
+            # callers of matmul_e4m3 first convert A and B to an element type that torch can multiply
             "matmul_e4m3": lambda A, B, sa, sb: A @ B.transpose(-1, -2) * sa * sb,
             "copy": lambda x: x.clone(),
             "triad": lambda a, b: torch.add(a, b, alpha=3),
@@ -2289,7 +2313,7 @@ class _PeerFunctions:
         return self._of_forward(forward) if forward else None
 
     def _into(self) -> Callable[[], Any]:
-        """PyTorch's operations that write to an existing tensor (out=)."""
+        """Returns a function that calls PyTorch's operation with an existing output tensor (out=)."""
         o, torch, v = self.operation.name, self.torch, self.values
         kind = {"dtype": getattr(torch, _LONG[self.comparison.dtype]), "device": f"cuda:{self.comparison.device}"}
         shape = v["out"].shape if o == "fill_run" else v[self.operation.inputs[0]].shape
@@ -2312,9 +2336,9 @@ class _PeerFunctions:
         return lambda: (False, {"y": work()})
 
     def _of_forward(self, forward: Callable[..., Any]) -> Callable[[], Any]:
-        """Returns a function that runs the forward pass without gradients, both passes, or only the backward pass. In
-        the last case, the forward pass runs once in advance on the current stream, because autograd runs a backward
-        pass on the stream of its forward pass."""
+        """Returns a function that runs the forward pass without gradients, both passes, or only the backward pass.
+        To time only the backward pass, the function runs the forward pass once in advance. The forward pass runs
+        on the current stream, because autograd runs a backward pass on the stream of its forward pass."""
         o, torch, tensors = self.operation, self.torch, self._tensors()
         if o.direction in ("fwd", "run"):
             name = o.outputs[0]
@@ -2336,7 +2360,7 @@ class _PeerFunctions:
                 return False, {"loss": loss.detach(), "dx": dx}
 
             return both
-        graphs: Dict[int, Any] = {}  # stream: (output of the forward pass, gradient of that output)
+        graphs: Dict[int, Any] = {}  # key: stream; value: (output of the forward pass, gradient of that output)
         dy = self.values["d" + self.comparison.forward.outputs[0]]
 
         def bwd() -> Any:
@@ -2361,7 +2385,8 @@ class _PeerFunctions:
 
         if hasattr(config, "donated_buffer"):
             config.donated_buffer = False  # allows retain_graph=True, because the backward pass runs repeatedly
-        self.torch.compiler.reset()  # without reset(), torch runs a function eagerly after it has compiled eight shapes
+        # without reset(), torch.compile runs a function eagerly after eight shapes were compiled
+        self.torch.compiler.reset()
         return self._of_forward(self.torch.compile(forward, dynamic=False))
 
     def _attention(self, backend: str) -> Optional[Callable[[], Any]]:
@@ -2527,8 +2552,8 @@ def _key_of(record: Record) -> str:
 
 
 def _is_short(record: Record) -> bool:
-    """Returns whether the rows are so short that memory bandwidth is not the limit. Such a comparison has no target
-    for the column "of a copy"."""
+    """Returns whether the tensor's rows have at most 64 elements, so that memory bandwidth does not limit the
+    kernels. A comparison with such short rows (at most 64 elements) has no target for the column "of a copy"."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2556,14 +2581,14 @@ _PEER_NAMES = {
     "cupy": "CuPy",
 }
 _GRAPHS = """\
-Each time is the time per launch, for launches in a row on the same tensors, which stay in the L2 cache. The function
-is captured N times in a row into one CUDA graph and 2 N times into another. N is chosen so that the first graph takes
-200 us or has 2000 kernels. Both graphs are queued behind a gate on the GPU, and then the gate opens. A sample is the
-difference of the two times, measured with events, divided by N. The time includes the gaps between the kernels of a
-graph, but no launch overhead of the host. All functions of a row run in interleaved rounds, and each is checked before
-and after its samples. The table shows the median of the samples; nothing is subtracted. A function that cannot be
-captured has no time. The peers allocate their results with torch's caching allocator, which costs nothing inside a
-graph."""
+Each time is the time of one launch among consecutive launches on the same tensors, which stay in the L2 cache. The
+function is captured N times in a row into one CUDA graph and 2 N times into another. The number N of captured calls is
+chosen so that the first graph takes 200 us or has 2000 kernels. Both CUDA graphs are queued behind a gate on the GPU
+before the gate opens. A sample is the difference between the times of the two CUDA graphs, measured with events,
+divided by N. The time includes the gaps between the kernels of a graph, but no launch overhead of the host. All
+functions in a row of the table run in interleaved rounds, and the output of each function is checked before and after
+its samples. The table shows the median of the samples; nothing is subtracted. A function that cannot be captured has
+no time. The peers allocate their results with torch's caching allocator, which costs nothing inside a graph."""
 _TOGETHER = [
     ("copy", "fill", "read", "triad", "add", "relu"),
     ("gelu_erf", "gelu_tanh", "silu", "dropout"),
@@ -2571,14 +2596,14 @@ _TOGETHER = [
     ("layernorm", "rmsnorm"),
     ("embedding", "transpose"),
 ]
-# targets other than 0.92 for the time of a copy of the same size divided by the kernel's time
+# targets for the column "of a copy"; every operation that is not listed has the target 0.92
 _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
 
 
 class Comparisons(Records):
-    """The records of kernels.suite and their tables. Each row of a table shows one comparison: the best kernel of
-    kbench and its share of the measured peak. The row also has the kernel's speed relative to a copy of the same
-    number of bytes in the same run, and relative to the best peer. .missing: list of (implementation, reason) of
+    """The records of kernels.suite and their tables. Each row of a table shows one comparison: the fastest kernel
+    of kbench and its share of the measured peak. The row also compares the fastest kernel with a copy of the same
+    number of bytes in the same run, and with the best peer. .missing: list of (implementation, reason) of
     implementations that were not measured."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
@@ -2602,9 +2627,10 @@ class Comparisons(Records):
         return present
 
     def rows(self) -> Iterator[Dict[str, Any]]:
-        """Returns one dict per comparison, in the order of measurement: name, record (kbench's best), peers (time in
-        us by name), peer (name of the best peer), peer_us, ratio (the best peer's time divided by kbench's), copy
-        (time of a copy of the same size divided by kbench's time)."""
+        """Yields one dict per comparison, in the order of measurement. The dict has the keys name, record (of
+        kbench's fastest kernel), peers (dict from a peer's name to its time in us), peer (name of the best peer)
+        and peer_us (its time). The key ratio holds the best peer's time divided by kbench's time; the key copy
+        holds the time of a copy of the same size divided by kbench's time."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":
@@ -2644,7 +2670,8 @@ class Comparisons(Records):
             yield row
 
     def _shown(self) -> Iterator[Dict[str, Any]]:
-        """Returns the rows without copies that were measured only for the column "of a copy"."""
+        """Returns the rows of rows() that the printed table shows. Copies that were measured only for the column
+        "of a copy" are left out."""
         copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
         for row in self.rows():
             r = row["record"]
@@ -2679,7 +2706,8 @@ class Comparisons(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Returns a Markdown table with every comparison, and means() below it."""
+        """Returns a Markdown table with every comparison. Below the table are the geometric means that means()
+        returns."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2711,14 +2739,15 @@ class Comparisons(Records):
             print(f"missing: {who}: {why}")
 
     def means(self) -> Dict[str, Tuple[float, int]]:
-        """Returns the geometric mean of a peer's time divided by kbench's time, and the number of rows that it covers.
-        The means are those of the best peer of each row, of the best peer except Triton (whose kernels are part of
-        this file), of PyTorch and of torch.compile. A mean covers the rows in which the peer was measured."""
+        """Returns a dict from the name of a peer to (geometric mean of the peer's time divided by kbench's time,
+        number of rows that the mean covers). The peers are the best peer of each row, the best peer except Triton
+        (whose kernels are in kbench_kernels.py), PyTorch and torch.compile. A mean covers the rows in which the
+        peer was measured."""
         rows, out = list(self._shown()), {}
         triton, torch, compiled = (_PEER_NAMES[p] for p in ("triton", "torch", "compile"))
         of: Dict[str, Callable[[str], bool]] = {"the best peer": lambda p: True}
         if any(triton in row["peers"] for row in rows):
-            of["the best but Triton"] = lambda p: p != triton
+            of["the best peer except Triton"] = lambda p: p != triton
         of.update({torch: lambda p: p == torch, compiled: lambda p: p == compiled})
         for title, counts in of.items():
             ratios = []
@@ -2731,8 +2760,8 @@ class Comparisons(Records):
         return out
 
     def summary(self) -> str:
-        """Returns a Markdown table with one row per group of operations, which gives the range over element types and
-        shapes, and means() below it."""
+        """Returns a Markdown table with one row per group of operations. A row gives the range of the results over
+        element types and shapes. Below the table are the geometric means that means() returns."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]
@@ -2762,7 +2791,8 @@ class Comparisons(Records):
         return "\n".join(lines) + "\n" + self._means_text()
 
     def missed(self) -> List[str]:
-        """Returns one line for each row below its target, with the value and the target."""
+        """Returns one line for each comparison in which kbench is slower than a target, with the value and the
+        target."""
         out = []
         for row in self.rows():
             r, words = row["record"], []
@@ -2793,12 +2823,12 @@ def _main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="kbench_kernels.py",
-        description="Compares the kernels of kbench_kernels.cuh with their peers, and prints a table. Needs a GPU and "
-        "PyTorch.",
+        description="Compares the kernels of kbench with PyTorch and other libraries, and prints a table. Needs a "
+        "GPU and PyTorch.",
     )
-    parser.add_argument("--json", metavar="FILE", help="save the records, after each comparison")
-    parser.add_argument("--load", metavar="FILE", help="print the table of saved records; needs no GPU")
-    parser.add_argument("--op", metavar="A,B", help="operations (default: all that have peers)")
+    parser.add_argument("--json", metavar="FILE", help="file that gets the records after each comparison")
+    parser.add_argument("--load", metavar="FILE", help="print the table of a FILE of --json; needs no GPU")
+    parser.add_argument("--op", metavar="A,B", help="names of operations (default: all with peers)")
     parser.add_argument("--dtype", metavar="A,B", help="element types: f32, f16, bf16")
     parser.add_argument("--peers", metavar="A,B", default=",".join(_PEERS), help="peers: " + ", ".join(_PEERS))
     parser.add_argument(
@@ -2808,12 +2838,12 @@ def _main(words: Sequence[str]) -> int:
         "--sizes",
         choices=list(_SIZES_OF),
         help="usual: large tensors in memory; small: tensors in the L2 cache, launched as CUDA graphs; compiled: the "
-        "shapes for the comparison with torch.compile. With --load: print only these rows of the file",
+        "shapes for the comparison with torch.compile. With --load: print only the rows of the chosen sizes",
     )
     parser.add_argument("--list", action="store_true", help="list the operations")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--summary", action="store_true", help="print one row per group of operations")
-    form.add_argument("--missed", action="store_true", help="print the rows below their targets")
+    form.add_argument("--missed", action="store_true", help="print comparisons in which kbench misses a target")
     o = parser.parse_args(list(words))
 
     def save(rows: Comparisons) -> None:

@@ -5,10 +5,10 @@ and dimensions.
 python3 examples/python/layers.py                                        prints a table, writes layers.json
 python3 examples/python/layers.py --batch 1:64:*4 --length 512,2048 --dimension 768,1024:8192:*2 --dtype f32,bf16
 python3 examples/python/layers.py --operation layernorm --direction fwd,bwd
-python3 examples/python/layers.py --dry-run                              lists what would run; needs no GPU
+python3 examples/python/layers.py --dry-run                              lists the comparisons; needs no GPU
 
-One comparison covers one operation in one shape and element type: all implementations get the same inputs, are checked
-with the same oracle, and run in interleaved rounds with a cold L2 cache.
+One comparison covers one operation in one shape and element type. All implementations get the same inputs and are
+checked with the same oracle. All implementations run in interleaved rounds with a cold L2 cache.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def plan_of(o):
 
 
 def runs(o):
-    """Returns the element types of the kernels of each (operation, direction)."""
+    """Returns a dict from (operation, direction) to the element types that its kernels support."""
     found = {}
     for k in kbench.kernels:
         if k.operation in o.operation and (k.direction in o.direction or k.direction == "fwdbwd"):
@@ -93,7 +93,7 @@ def main():
     words = lambda text: text.split(",")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operation", type=words, default=OPERATIONS, metavar="A,B", help=", ".join(OPERATIONS))
-    parser.add_argument("--direction", type=words, default=["fwd"], metavar="A,B", help="fwd, bwd (default: fwd)")
+    parser.add_argument("--direction", type=words, default=["fwd"], metavar="A,B", help="directions: fwd, bwd (fwd)")
     parser.add_argument("--batch", type=numbers, default=[4, 16], metavar="LIST", help="batch sizes (4,16)")
     parser.add_argument("--length", type=numbers, default=[512, 2048], metavar="LIST", help="lengths (512,2048)")
     parser.add_argument("--dimension", type=numbers, default=[1024, 4096], metavar="LIST", help="columns (1024,4096)")
@@ -101,7 +101,7 @@ def main():
     parser.add_argument("--peers", type=words, default=["torch", "compile"], metavar="A,B", help="(torch,compile)")
     parser.add_argument("--max-time", type=float, default=0.05, metavar="S", help="seconds of sampling per function")
     parser.add_argument("--json", default="layers.json", metavar="FILE", help="where to save the records")
-    parser.add_argument("--dry-run", action="store_true", help="list what would run; needs no GPU")
+    parser.add_argument("--dry-run", action="store_true", help="only list the comparisons; needs no GPU")
     o = parser.parse_args()
     try:
         known = {k.operation for k in kbench.kernels}

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the interpreter.
+# Tests kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the
+# interpreter.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -112,16 +113,16 @@ check "judge: JSON" "$PYTHON" -c 'import json, sys
 v = json.load(open(sys.argv[1]))
 assert v["verdict"] in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED") and v["seed"] == 7 and v["time_ms"] > 0, v
 assert v["probes"]["timed outputs"] == "ran" and v["schema"] == 1 and v["candidate"]["name"] == "candidate", v' "$out"
-check_err "judge: all in one file" 'is its own task, so this verdict trusts it'
+check_err "judge: all in one file" 'is candidate and task, so the verdict trusts it'
 if everything; then
     run "$PYTHON" -m kbench judge "$tmp/all.py" --task "$tmp/../${tmp##*/}/all.py" --max-time 0.1
     check_rc "judge: the same file as its task" 0
-    check_err "judge: the same file as its task" 'is its own task, so this verdict trusts it'
+    check_err "judge: the same file as its task" 'is candidate and task, so the verdict trusts it'
 fi
 echo 'import os; print("{}", flush=True); os._exit(0)' >> "$tmp/all.py"
 run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1
 check_rc "judge: a file that leaves when it is imported" 1
-check_err "judge: a file that leaves when it is imported" 'ended its process before there was a verdict'
+check_err "judge: a file that leaves when it is imported" 'ended the process before there was a verdict'
 run "$PYTHON" -m kbench judge tests/cli/python/none.py --task $task
 check_rc "judge: no file" 2
 check_err "judge: no file" 'there is no file'

@@ -13,7 +13,7 @@ export KBENCH_NO_CUDA=1 # nothing here runs on a GPU
 task() { printf '%s\n' "def reference(x): return x" "$1" > "$tmp/task.py" && run "$PYTHON" -m kbench judge "$tmp/task.py:reference"; }
 task "def inputs(size, seed): return (1,)"
 check_rc "inputs of another signature" 2
-check_err "inputs of another signature" 'inputs are a tuple of examples, or a function of a random.Random.*TypeError'
+check_err "inputs of another signature" 'inputs must be a tuple of examples, or a function of a random.Random.*TypeError'
 task "inputs = 7"
 check_rc "inputs that are no tuple" 2
 task "inputs = (1,"

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The judge with tensors: it must flag every trick, and accept every honest kernel of PyTorch, Triton and this
-library.
+"""Tests the judge with tensors. The judge must flag every trick, and accept every honest kernel of PyTorch, Triton
+and kbench_kernels.cuh.
 
     judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
              [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
 
 FOLDER: scratch folder. --library some: judges a few kernels of the library in f32. --library all: judges each
-kernel in one element type, and each operation written in PyTorch. --library types: judges each kernel in each
-type. On a GPU, the table also
-has the times of tricks that triton.testing.do_bench measures. Prints a line per verdict, FAIL lines, the time of each
-step, and last "N passed, N failed".
+kernel in one element type, and each operation written in PyTorch. --library types: judges each kernel in each of
+its element types. On a GPU, the table also has the times that triton.testing.do_bench measures for the tricks.
+Prints a line per verdict, FAIL lines, the time of each step, and last "N passed, N failed".
 """
 
 import argparse
@@ -29,7 +28,7 @@ sys.path.insert(0, here)
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
 # flags that the judge may raise for an honest function
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "CLOCK_UNCHECKED"}
-# these functions take longest: they compile, or their timeout must expire
+# functions that take longest, because they compile or their timeout must expire
 FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
@@ -41,13 +40,15 @@ class Job(NamedTuple):
     name: str
     task: str
     path: str
-    inputs: Any  # key of the task
-    words: Optional[Sequence[str]] = None  # the judge must raise one of these flags
+    inputs: Any  # key of the task's inputs in the dict INPUTS
+    # names of flags, of which the judge must raise at least one; None: an honest function
+    words: Optional[Sequence[str]] = None
     compiled: bool = False
     do_bench: bool = False
-    bytes: Optional[float] = 0  # 0: peaks are not measured, because that takes long in each process
+    # bytes per call; 0: the judge measures no peak bandwidth, which would take long in each process
+    bytes: Optional[float] = 0
     rtol: Optional[float] = None
-    built: Any = None  # group of kernels and element type that must be built before this function is judged
+    built: Any = None  # (group of kernels, element type) that must be built before the function is judged
 
 
 def one(job):
@@ -81,7 +82,7 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Returns the functions of a file in which the name of a function contains the name of its task."""
+    """Yields one Job for each function in a module, if the function has an attribute task."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -94,8 +95,8 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU this is f32, if the
-    operation supports it."""
+    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU, the element type
+    is f32 if the operation supports f32."""
     import by_hand
     import kbench
     import operations
@@ -108,8 +109,8 @@ def written_out(gpu):
 
 
 def of_library(which, folder):
-    """Its kernels. The copy of their file contains the path of the build, because a candidate's process does not
-    inherit it."""
+    """Yields one Job for each kernel of the library. Writes a copy of library.py that sets the environment
+    variables of the build, because a candidate's process does not inherit these variables."""
     import library
 
     path = os.path.join(folder, "library.py")
@@ -119,13 +120,13 @@ def of_library(which, folder):
         f.write(f"import os, sys\nos.environ.update({found!r})\nsys.path.append({here!r})\n" + text.read())
     for name in library.names(which, capability()):
         kernel, dtype = library.kernel_of(name), name.rpartition("_")[2]
-        rtol = 1e-2 if kernel.tf32 else None  # this kernel uses only 10 of the 23 mantissa bits of f32
+        rtol = 1e-2 if kernel.tf32 else None  # TF32 uses only 10 of the 23 mantissa bits of f32
         yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=rtol, built=(kernel.group, dtype))
 
 
 def capability():
-    """Returns the compute capability of the GPU: 90 for 9.0. Call it only in a process that may initialise
-    CUDA."""
+    """Returns the compute capability of the GPU: 90 for 9.0. A child process queries the GPU, because the parent
+    must not initialise CUDA."""
     code = "import torch; print(*torch.cuda.get_device_capability())"
     major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()
     return 10 * int(major) + int(minor)
@@ -160,9 +161,11 @@ def has_triton():
 
 
 def judging(mine, others):
-    """Serves requests to judge functions. The first reply states whether the process has a GPU. Before the first
-    request arrives, the process prepares everything that all functions need."""
-    # closes inherited copies of the parent's ends; otherwise this process would not notice that the parent has ended
+    """Runs in a worker process, and serves requests to judge functions. The first reply states whether the worker
+    process has a GPU. Before the first request arrives, the worker process prepares everything that all functions
+    need."""
+    # closes inherited copies of the parent's pipes; otherwise this process would not notice that the parent has
+    # ended
     for end in others:
         end.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits through the judge's finally blocks
@@ -189,7 +192,7 @@ class Builder:
     """Builds the library's kernels while other functions are judged."""
 
     def __init__(self, context, jobs):
-        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation of each group
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation for each group
         wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
         self.done, (self.told, tells) = {None}, context.Pipe(False)
         self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
@@ -220,8 +223,8 @@ class Builder:
 
 
 class Crew:
-    """The worker processes. They are forks of this process, which has imported the slow modules but has not
-    initialised CUDA."""
+    """The worker processes. The worker processes are forks of this process, which has imported the slow modules
+    but has not initialised CUDA."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []
@@ -293,8 +296,8 @@ def verdicts(crew, jobs, builder, end):
             waiting.remove(job)
             yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
         for member in [m for m in crew.members if not m["job"]]:
-            # prefers a process that has judged a function of the same task, because it has cached the time of the
-            # task's reference
+            # prefers a process that has judged a function of the same task, because that process has cached the
+            # time of the task's reference
             ready = [job for job in waiting if job.built in built]
             job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
             if job is None:
@@ -351,7 +354,8 @@ def markdown(rows):
 
 
 def steps(kept):
-    """Returns the time of each step of the judge, slowest first, and the function that took the most time."""
+    """Returns lines with the time of each step of the judge, slowest first, and the function for which the step
+    took longest."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():
@@ -418,9 +422,9 @@ def stopped(*_):
 
 def start_all(parser, o):
     """Starts the processes that judge and the build of the library's kernels; makes the list of functions."""
-    # built here, so that the worker processes do not build it at the same time
+    # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
-    import torch  # noqa: F401 - imported for all copies of this process
+    import torch  # noqa: F401 - imported once, before the worker processes are forked
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)
@@ -442,7 +446,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # keeps the results of an interrupted run
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # temporary files of an interrupted run remain in FOLDER
     crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(o), set()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py without a GPU: comparisons, checks, errors, records, tables, the interface of triton.testing, command
-line."""
+"""Tests kbench.py without a GPU: comparisons, checks, errors, records, tables, the interface of triton.testing,
+command line."""
 
 import contextlib
 import io
@@ -75,12 +75,12 @@ def contests():
         wrong,
     )
     check(
-        "a failed record has its reason",
+        "a failed record holds the reason of the failure",
         "IndexError" in raises.message and isinstance(raises.exception, IndexError),
         raises,
     )
     check(
-        "an empty function", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
+        "an empty function", 0 < one.python_call_ms < 0.05 and "from C takes" not in (one.message or ""), one
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
@@ -108,7 +108,7 @@ def contests():
     d["time_ms"] = 0
     check("a copy", one.time_ms > 0 and "time_ms" in dir(one))
     empty = kbench.time(lambda: None, host=True, max_time=0.05)
-    check("a short time has a note about the call overhead", "are the call from C" in empty.message, empty)
+    check("a short time has a note about the call overhead", "from C takes" in empty.message, empty)
 
     runs, resets = [0], [0]
 
@@ -151,7 +151,10 @@ def comparing():
         return
     x = numpy.arange(6, dtype="f4").reshape(2, 3)
     check("arrays", ok(x, x) and ok(x * numpy.float32(1 + 1e-6), x) and not ok(x + 1, x))
-    check("arrays: other shapes and element types fail", not ok(x.reshape(3, 2), x) and not ok(x.astype("f8"), x))
+    check(
+        "arrays: arrays of different shapes or element types fail",
+        not ok(x.reshape(3, 2), x) and not ok(x.astype("f8"), x),
+    )
     y = x.copy()
     y[0] = nan, inf, -inf
     check("arrays: not finite", ok(y, y) and not ok(x, y) and not ok(-y, y))
@@ -168,7 +171,7 @@ def comparing():
     )
     check("arrays: a comparison", all(v.verified for v in r), r)
 
-    class Jax:  # simulates a jax array on the host; its module jaxlib has no random numbers
+    class Jax:  # simulates a jax array on the host, whose type belongs to the module jaxlib
         __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
 
         def __init__(self, values):
@@ -200,13 +203,19 @@ def errors():
     check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
     check("functions without names", "'name'" in raised(kbench.Error, kbench.compare, [int, int], host=True))
     file = __file__ + ":check"
-    check("a reference in a file", "the reference must be" in raised(kbench.Error, kbench.judge, file, file, (1,)))
+    check(
+        "a reference given by its file name",
+        "the reference must be" in raised(kbench.Error, kbench.judge, file, file, (1,)),
+    )
     check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
     bad = kbench.time(int, host=True, mode="warm")
     check("a bad description", bad.status == "failed" and "mode" in bad.message and "kb_" not in bad.message, bad)
     c = "kb_desc.n_params; kb_expect(kb, KB_EXPECT_SYNC); KB_TIME(kb) { ... }; KB_ALLOC; kb_check; kb->stream"
     names = 'params; expect=("sync",); kb.time; kb.alloc; check; kb.stream'
-    check("C names are replaced by Python names", kbench._in_python_terms(c) == names, kbench._in_python_terms(c))
+    check(
+        "names of the C interface become names of the Python interface",
+        kbench._in_python_terms(c) == names, kbench._in_python_terms(c),
+    )
 
     calls = [0]
 
@@ -262,7 +271,10 @@ def records():
     kbench.save(r, lines)
     with open(lines) as f:
         check("one record a line", [json.loads(line)["name"] for line in f] == [v.name for v in r])
-    check("one record per line: reading", [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r])
+    check(
+        "kbench.load reads one record per line",
+        [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r],
+    )
     for name, cure in (("r.html", '"--html"'), ("r.csv", '"--csv"'), ("r.svg", "kbench.figure"), ("r", "endings")):
         said = raised(kbench.Error, kbench.save, r, os.path.join(scratch, name))
         check(f"not saved: {name}", said and cure in said and not os.path.exists(os.path.join(scratch, name)), said)
@@ -270,7 +282,11 @@ def records():
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)
         check("kbench's table", "types" in text.getvalue() and "case" in text.getvalue(), text.getvalue())
-        check("kbench's table: advice for Python", not re.search(r"kb_|KB_", text.getvalue()), text.getvalue())
+        check(
+            "kbench's table gives advice in Python's terms",
+            not re.search(r"kb_|KB_", text.getvalue()),
+            text.getvalue(),
+        )
     page = os.path.join(scratch, "page.md")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         kbench.table(r, "--md", page, "--columns", "speedup")
@@ -340,7 +356,10 @@ def triton_faces():
     with open(os.path.join(scratch, "sums.csv")) as f:
         check("perf_report: a difference", f.read() == "n,m,A,B,Diff\n2,2,12,0.50,-11.50\n4,8,96,0.50,-95.50\n")
     if isinstance(rows, list):
-        check("perf_report: the difference of two lines", [r["Diff"] for r in rows] == [-11.5, -95.5], rows)
+        check(
+            "perf_report: the column Diff subtracts two curves",
+            [r["Diff"] for r in rows] == [-11.5, -95.5], rows,
+        )
     class Plot:  # of matplotlib
         def __getattr__(self, name):
             return lambda *a, **o: open(a[0], "w").close() if name == "savefig" else None
@@ -353,13 +372,13 @@ def triton_faces():
         with open(os.path.join(scratch, "results.html")) as f:
             pages.append('<img src="sums.png"/>' in f.read())
         sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-    check("perf_report: the page shows only figures of this run", pages == [True, False], pages)
+    check("perf_report: the page shows no figures of earlier runs", pages == [True, False], pages)
     del sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"]
     long = kbench.Benchmark(["n", "m"], [2, (4, 8, 16)], "provider", ["a"], ["A"], "long", {"k": 3})
     calls = []
     mark = kbench.perf_report([sums.benchmarks, long])(lambda **_: calls.append(1) or 1.0)
     check("perf_report: a point too long", "(4, 8, 16)" in str(raised(ValueError, mark.run, save_path=scratch)))
-    check("perf_report: an error before any measurement", len(calls) == 4, calls)
+    check("perf_report: an invalid Benchmark is not measured", len(calls) == 4, calls)
     with open(os.path.join(scratch, "results.html")) as f:
         page = f.read()
     check("perf_report: the page shows everything measured so far", "sums" in page and "long" not in page, page)
@@ -471,10 +490,13 @@ def streams():
         check("streams", told == ["torch 7", "cupy 7", "work", "/cupy 7", "/torch 7"], told)
         del told[:]
         kbench._on_stream(lambda stream: told.append(stream), (), on)(8)
-        check("streams: passed as an argument", told[2] == 8 and told[-1] == "/torch 8", told)
+        check("streams: the parameter stream gets kbench's stream", told[2] == 8 and told[-1] == "/torch 8", told)
         del told[:]
         raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
-        check("streams: restored after an exception", told[-2:] == ["/cupy 8", "/torch 8"], told)
+        check(
+            "streams: the earlier current stream returns after an exception",
+            told[-2:] == ["/cupy 8", "/torch 8"], told,
+        )
         torch = sys.modules.pop("torch")
         on = kbench._Streams()
         late = kbench._on_stream(lambda: sys.modules.setdefault("torch", torch), (), on)
@@ -482,7 +504,7 @@ def streams():
         late(9)
         late(9)
         want = "cupy 9,/cupy 9,torch 9,cupy 9,/cupy 9,/torch 9".split(",")
-        check("streams: a library that the function imports", told == want, told)
+        check("streams: a library that the timed function imports gets kbench's stream", told == want, told)
     finally:
         del sys.modules["torch"], sys.modules["cupy"]
 
@@ -590,7 +612,10 @@ def library():
     put("profiler/include/cuda_profiler_api.h")
     said = of_pip()
     want = "".join(f"-ISITE/nvidia/{d}/include " for d in ("cuda_runtime", "cuda_nvcc", "profiler"))
-    check("pip's CUDA: oldest, several folders", want in said and "-l:libcudart.so.12 " in said, said)
+    check(
+        "pip's CUDA: the oldest runtime, with headers from several folders",
+        want in said and "-l:libcudart.so.12 " in said, said,
+    )
     tell = "import kbench_kernels as k; kbench._TOOLKIT = '/none'; print(k._find_nvcc())"
     put("cu13/bin/nvcc")
     os.chmod(os.path.join(site, "nvidia/cu13/bin/nvcc"), 0o755)

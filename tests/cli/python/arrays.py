@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Candidates with numpy arrays: tricks and honest functions. Each trick lists flags, and the judge must raise at least
-one of them. For an honest function, it must raise no flag."""
+one of them. The judge must raise no flag for an honest function."""
 
 import numpy
 from array_task import reference

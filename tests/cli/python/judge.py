@@ -74,8 +74,8 @@ def honest():
 
 
 def others():
-    """Tests other forms of tasks: outputs written into arguments, inputs that the task generates, and inputs that are
-    only numbers."""
+    """Tests tasks whose reference writes into its arguments, tasks that generate their own inputs, and tasks whose
+    inputs are only numbers."""
     at = lambda name: os.path.join(here, name)
     v = kbench.judge(at("honest.py:fills"), task.in_place, task.inputs, max_time=0.1)
     check("in place", v.time_ms and honest_words(v), repr(v))
@@ -86,7 +86,7 @@ def others():
     v = kbench.judge(at("task.py:length"), task.length, (0.5, -1.0), max_time=0.1)
     check("numbers", v.time_ms and honest_words(v) == ("TASK_SHARED" not in v.words), repr(v))
     v = kbench.judge(at("honest.py:negative"), task.length, task.pairs, seed=11)
-    check("inputs by the task", v.verdict == "WRONG" and v.seed == 11, repr(v))
+    check("inputs made by the task: a wrong candidate", v.verdict == "WRONG" and v.seed == 11, repr(v))
     v = kbench.judge(at("honest.py:hypot"), task.length, task.pairs, max_time=0.1)
     check("inputs made by the task: a correct candidate", v.time_ms and honest_words(v), repr(v))
     for bad in (lambda x: x, "none.py", at("honest.py:")):
@@ -94,12 +94,12 @@ def others():
             kbench.judge(bad, task.length, task.pairs)
             check("a name without a file", bad == at("honest.py:"), bad)
         except kbench.Error as error:
-            check("a name without a file: the message", "judge: " in str(error), error)
+            check("a name without a file: the message begins with judge", "judge: " in str(error), error)
 
 
 def stage():
-    """Tests the parts of the GPU code that need no GPU: the change of inputs before each sample, the order of
-    functions, and the mapping of the engine's statuses to verdicts."""
+    """Tests the parts of the judge's GPU code that need no GPU: changes of inputs, the order of functions, and how
+    statuses of the engine become verdicts."""
     pool = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
     draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 
@@ -113,7 +113,10 @@ def stage():
             arm.before()
             arm(*arm.args)
         arm.keep_output(arm.out)
-        check("kept: samples 3 to 17 and the last", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
+        check(
+            "timed arm: outputs of samples 3 to 17 and of the last are kept",
+            [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept,
+        )
         for count, got in arm.kept:
             want = [2 * v for v in kbench._TimedFunction.inputs_at(count, m)[0]]
             check(f"timed arm: output {count}", (got[0] if inplace else got) == want, (got, want))
@@ -167,11 +170,14 @@ def errors_of_the_engine(fine):
         judge._note_records({"candidate beside reference": failed, "reference beside reference": fine})
         v = judge.verdict()
         check(f"an error: {word}", v.verdict in ("REJECTED", "WRONG", "SUSPECT") and v.time_ms is None, repr(v))
-        check(f"an error: {word}: its name", v.words[0] == word or word in kbench._RAISED, repr(v))
+        check(f"an error: {word}: the name of the flag", v.words[0] == word or word in kbench._RAISED, repr(v))
         check(f"an error: {word}: why", "so it was" in v.flags[0]["evidence"], repr(v))
         both = a_judge()
         both._note_records({"candidate beside reference": failed, "reference beside reference": failed})
-        check(f"an error of both: {word}", both.verdict().words == ["NO_TIME"], both.flags)
+        check(
+            f"an engine error of candidate and reference: {word}",
+            both.verdict().words == ["NO_TIME"], both.flags,
+        )
     judge = a_judge(("ALLOC_INSIDE",))
     check("what a task allows", judge._request_of(task.inputs)["expect"] == ["alloc", "transfer"], judge.allow)
     html = dict(judge.verdict(), verdict="<b>", time_ms=2.0, reference_ms=4.0, flags=[{"word": "A", "evidence": "x&y"}])
@@ -222,31 +228,41 @@ def all_of_it():
         args, theirs = kbench._copy(inputs.examples), kbench._copy(inputs.examples)
         kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, pickle.loads(pickle.dumps(draw)))
-        check("drawn: both processes get the same values", args == theirs, (args, theirs))
-        check("drawn: as large", [*map(kbench._shape_of, args)] == [(4, 3), (5,), None, (4,)], args)
-        check("drawn: whole numbers", set(args[1]) <= set(range(3, 10)) and args[2] == 7, args)
-        check("drawn: no two rows share memory", len({id(row) for row in args[0]}) == 4, args)
+        check("random draws: the judge and the candidate get the same values", args == theirs, (args, theirs))
+        check(
+            "random draws: inputs keep their shapes",
+            [*map(kbench._shape_of, args)] == [(4, 3), (5,), None, (4,)], args,
+        )
+        check(
+            "random draws: integers stay within the range of the example",
+            set(args[1]) <= set(range(3, 10)) and args[2] == 7, args,
+        )
+        check("random draws: no two rows of a list share memory", len({id(row) for row in args[0]}) == 4, args)
         numbers = [v for row in args[0] for v in row] + args[3]
-        check("drawn: never seen", not seen & set(numbers) and len(set(numbers)) == 16, numbers)
+        check("random draws: all numbers are new", not seen & set(numbers) and len(set(numbers)) == 16, numbers)
         seen.update(numbers)
     size = sum(v * v for v in seen) / len(seen)
-    check("drawn: root mean square close to 1", len(seen) == 800 and 0.7 < size < 1.4, size)
+    check(
+        "random draws: the root mean square of all numbers is close to 1",
+        len(seen) == 800 and 0.7 < size < 1.4, size,
+    )
     own = kbench._Inputs(lambda rng: ([rng.random()] * 3,), 1)
-    check("drawn: no draws for a task that makes its own inputs", own.places and own.draws(3) == [], own.pool)
+    check("random draws: none for a task that makes its own inputs", own.places and own.draws(3) == [], own.pool)
 
 
 def again_and_fresh():
-    """Repeated and new inputs on simulated machines. An honest function must pass on a machine that is slow after a
-    pause, for long periods, or both. A function that caches its results must be found."""
+    """Tests on simulated machines how the judge compares repeated with new inputs. An honest function must pass on
+    a machine that is slow after a pause, for long periods, or both. A function that caches its results must be
+    found."""
     rng, real, rounds = random.Random(7), kbench._timed, 20 if SHORT else 50
 
     for what, keeps, wakes, spell in (
-        ("a quiet machine", False, 0, 0),
-        ("slow after each pause of the process", False, 1, 0),
-        ("slow for spells", False, 0, 1),
-        ("slow after pauses and for long periods", False, 1, 1),
-        ("kept results", True, 0, 0),
-        ("cached results, slow after pauses and for long periods", True, 1, 0.3),
+        ("a machine with constant speed", False, 0, 0),
+        ("a machine that is slow after each pause of the process", False, 1, 0),
+        ("a machine that is slow for long periods", False, 0, 1),
+        ("a machine that is slow after pauses and for long periods", False, 1, 1),
+        ("a function that caches its results", True, 0, 0),
+        ("a function that caches its results, on a machine that is sometimes slow", True, 1, 0.3),
     ):
         found, sent = 0, set()
         for _ in range(rounds):
@@ -275,7 +291,7 @@ def again_and_fresh():
             judge.repeats()
             found += any(f["word"] == "MEMOIZED" for f in judge.flags)
             sent.add(state["sent"])
-        check("again and fresh: " + what, found >= rounds - 1 if keeps else found == 0, found)
+        check("repeated and fresh inputs: " + what, found >= rounds - 1 if keeps else found == 0, found)
         check("repeated and fresh inputs: one set is sent per batch", sent == {2}, sent)
     kbench._timed = real
 
@@ -286,8 +302,9 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """A process that takes the GPU lock exclusively waits for at most one running call of another process. It waits
-    neither for that process's later calls nor for a slow call."""
+    """A process that takes the GPU lock exclusively waits for at most one running call of another process. A
+    process that waits for the GPU lock gets the lock between two calls of the process that holds it, or during a
+    slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -307,7 +324,10 @@ def makes_room(order):
         lock.yield_gpu()
         order.append("another")
         other.join(10)
-        check("GPU lock: between two calls", order == ["a call", "alone", "another"] and lock.waited > 0, order)
+        check(
+            "GPU lock: an exclusive holder runs between two calls of another process",
+            order == ["a call", "alone", "another"] and lock.waited > 0, order,
+        )
         with kbench._GpuLock(99).shared():
             other = met()
             check("GPU lock: a call of another process is not interrupted", not order, order)
@@ -315,7 +335,7 @@ def makes_room(order):
             other.join(10)
             check("GPU lock: a long call does not delay the exclusive holder", order == ["alone"], order)
         other = met()
-        check("GPU lock: shared again with the others", not order, order)
+        check("GPU lock: after a long call, the lock is held shared again", not order, order)
     other.join(10)
 
 
@@ -342,13 +362,16 @@ def lists():
 
     for seed in range(1 if SHORT else 3):
         v = judged("honest", "another_order", (task.reference, own), seed=seed)
-        check(f"lists: other sizes in each call, seed {seed}", v.time_ms and honest_words(v), repr(v))
+        check(f"lists: inputs with new sizes in each call, seed {seed}", v.time_ms and honest_words(v), repr(v))
     inputs = kbench._Inputs(own, 5)
     for _ in range(200):
         args = inputs.fresh()
         edit = inputs.edit(7.0, inputs.places_of(args))
         kbench._apply(args, edit)
-        check("lists: one changed element of the inputs", args[edit[0]][edit[1][0]] == edit[2], (len(args[0]), edit))
+        check(
+            "lists: an edit changes one element of the inputs",
+            args[edit[0]][edit[1][0]] == edit[2], (len(args[0]), edit),
+        )
     torch, server = stand_in(), kbench._Server()
     check("lists: no module", kbench._Inputs(([1.0, 2.0],), 1).modules == [], "")
     server.note_state()
@@ -362,12 +385,15 @@ def lists():
         changed = server.report_changes({})["changed"]
         check("lists: importing PyTorch later does not count as a replacement", changed == [], changed)
         server.note_state()
-        check("lists: then PyTorch is watched", server.report_changes({})["changed"] == [], server.report_changes({}))
+        check(
+            "lists: after the next snapshot, no function of PyTorch has changed",
+            server.report_changes({})["changed"] == [], server.report_changes({}),
+        )
         torch.cuda.Event.elapsed_time = lambda a, b: 0.0
         torch.Tensor.allclose = lambda a, b: True
         changed = server.report_changes({})["changed"]
         check(
-            "lists: a later replacement is found",
+            "lists: functions of PyTorch that are replaced later are found",
             changed == ["torch.cuda.Event.elapsed_time", "torch.Tensor.allclose"],
             changed,
         )
@@ -395,17 +421,17 @@ def arrays():
     v = kbench.judge(
         os.path.join(here, "arrays.py:zeros"), array_task.no_task, array_task.inputs, max_time=0.1
     )
-    check("arrays: a task that accepts zeros", v.verdict == "INVALID_TASK", repr(v))
+    check("arrays: a task that accepts an output of zeros is invalid", v.verdict == "INVALID_TASK", repr(v))
     v = kbench.judge(
         os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
     )
-    check("arrays: a task that allows views", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a task allows outputs that are views of inputs", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
-    check("arrays: other layouts, with inputs made by the task", v.words == ["LAYOUT_BOUND"], repr(v))
+    check("arrays: inputs made by the task get other memory layouts", v.words == ["LAYOUT_BOUND"], repr(v))
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
-    check("arrays: inputs made by the task", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a correct candidate, with inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
-    check("arrays: the precision that the task requires", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a single-precision candidate passes with rtol=1e-4", v.time_ms and honest_words(v), repr(v))
 
 
 def tensors():
@@ -419,7 +445,7 @@ def tensors():
     truth = kbench._Reference(own, value, None, None)
     for got, good in (([math.inf, 6e4, 1], True), ([-math.inf, 6e4, 1], False), ([65504, math.inf, 1], False)):
         worst = truth.compare(torch.tensor(got).half(), own)
-        check(f"tensors: {got} where 65515 is right", (worst <= 1) == good, worst)
+        check(f"tensors: the output {got} where 65515, 60000 and 1 are expected", (worst <= 1) == good, worst)
     several_tensors(torch)
     rough_inputs(torch)
     kept = kbench._Server()
@@ -432,7 +458,10 @@ def tensors():
     first = [args[0] for args in kept.batch]
     kept.prepare({"which": 1})
     again = [args[0] for args in kept.batch]
-    check("tensors: each call changes another element", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
+    check(
+        "tensors: the two draws change different elements",
+        [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again,
+    )
     check("tensors: each draw makes new objects", all(v is not w for v in first for w in again), "")
     check("tensors: with gradients", all(v.requires_grad for v in again), again)
     kept.prepare({"which": 1, "n": 5})
@@ -441,8 +470,8 @@ def tensors():
 
 
 def rough_inputs(torch):
-    """A tolerance of 1 % also accepts a result from inputs rounded to ten mantissa bits, as tensor cores round f32,
-    even if terms cancel."""
+    """Tests a matrix product whose inputs are rounded to ten mantissa bits. Tensor cores round f32 in this way. A
+    tolerance of 1 % must accept this result, even if the terms of a sum cancel."""
     torch.manual_seed(2)
     a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
     judge = kbench._Judge.__new__(kbench._Judge)
@@ -450,11 +479,11 @@ def rough_inputs(torch):
     own = judge._true((a, b), a @ b)
     cut = [(v.view(torch.int32) & ~0x1FFF).view(torch.float32) for v in (a, b)]
     worst = kbench._Reference(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
-    check("tensors: terms cancel", worst > 1, worst)
+    check("tensors: without the sensitivity to the inputs, rounded inputs fail", worst > 1, worst)
     worst = own._reference.compare(cut[0] @ cut[1], own)
-    check("tensors: inputs rounded to ten bits", worst <= 1, worst)
+    check("tensors: with the sensitivity to the inputs, rounded inputs pass", worst <= 1, worst)
     worst = own._reference.compare(a[:, :-8] @ b[:-8], own)
-    check("tensors: terms left out", worst > 1, worst)
+    check("tensors: a product that leaves out terms of each sum fails", worst > 1, worst)
 
 
 def several_tensors(torch):
@@ -465,7 +494,10 @@ def several_tensors(torch):
     for got, good in (((1.01, 1.0), True), ((1.1, 1.0), False), ((1.0, 1.001), False)):
         both = (want[0] * got[0], want[1] * got[1])
         worst = kbench._compare(both, known, 3e-2, 3e-2)
-        check(f"tensors: {got}: each output has the tolerance of its own type", (worst <= 1) == good, worst)
+        check(
+            f"tensors: outputs times {got}: each output has the tolerance of its own element type",
+            (worst <= 1) == good, worst,
+        )
     named = torch.max(torch.arange(6.0).reshape(2, 3), 1)
     said = kbench._decode(kbench._encode(named))
     check("tensors: with names", type(said) is tuple and [v.tolist() for v in said] == [[2, 5], [2, 2]], said)
@@ -480,18 +512,24 @@ def several_tensors(torch):
     check("tensors: overridden methods are ignored", kbench._decode(kbench._encode(Lazy((1.0, 2)))) == (1.0, 2))
     x = torch.ones(4, 4)
     for out, shares in (((x + 1, x[1:]), True), ((x + 1, x + 2), False), (x.t(), True), ((x.clone(), 3), False)):
-        check("tensors: an output in the memory of an input", kbench._shares(out, (torch.ones(2), x)) == shares, out)
+        check(
+            "tensors: an output shares memory with an input",
+            kbench._shares(out, (torch.ones(2), x)) == shares, out,
+        )
     ends = torch.tensor([math.inf, math.nan, 1.0])
     truth = kbench._Reference(ends, ends.double(), None, None)
     for other, strict, loose in (([math.nan, -math.inf, 1], False, True), ([1, math.nan, 1], False, False)):
         for truth.infinite, good in ((False, strict), (True, loose)):
             worst = truth.compare(torch.tensor(other), ends)
-            check(f"tensors: {other} of what is not finite: {truth.infinite}", (worst <= 1) == good, worst)
+            check(
+                f"tensors: the output {other} where infinity, NaN and 1 are expected: {truth.infinite}",
+                (worst <= 1) == good, worst,
+            )
 
 
 def drawn_tensors(torch):
-    """Tests that a draw gives every kind of tensor the same values in both processes, and does not change the tensor's
-    version counter."""
+    """Tests that a draw fills every kind of tensor with the same values in the judge's and in the candidate's
+    process. A draw must not change the tensor's version counter."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),
@@ -509,23 +547,35 @@ def drawn_tensors(torch):
         kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, draw)
         for name, v, w, old in zip(some, args, theirs, before):
-            check(f"drawn: {name}: both processes get the same values", torch.equal(v, w), (v, w))
+            check(f"random draws: {name}: judge and candidate get the same values", torch.equal(v, w), (v, w))
             new = (v != old).float().mean() if v.dtype not in (torch.bool, torch.int64) else 1
-            check(f"drawn: {name}: new everywhere", new > 0.9, (v, old))
+            check(f"random draws: {name}: more than 90 % of the elements are new", new > 0.9, (v, old))
             if name == "whole":
-                check("drawn: integers within the range of the example", 3 <= int(v.min()) and int(v.max()) <= 9, v)
+                check(
+                    "random draws: integers of a tensor stay within the range of the example",
+                    3 <= int(v.min()) and int(v.max()) <= 9, v,
+                )
         before = kbench._fresh_copies(args)
-    check("drawn: versions", [v._version for v in args] == versions and args[2].requires_grad, versions)
+    check(
+        "random draws: version counters do not change",
+        [v._version for v in args] == versions and args[2].requires_grad, versions,
+    )
     size = torch.cat([v.detach().reshape(-1) for v in kbench._Inputs((torch.randn(4000),), 2).pool["flat"].values()])
-    check("drawn: the pool has enough numbers", size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel())
+    check(
+        "random draws: the pool has 8096 numbers with a standard deviation near 1",
+        size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel(),
+    )
     made = kbench._Inputs(lambda rng: (torch.full((4,), rng.random()), 0.5), 1)
-    check("drawn: nothing for tensors that the task makes", made.draws(2) == [], made.pool)
+    check("random draws: none for host tensors that the task makes", made.draws(2) == [], made.pool)
     made.drawn = {"flat": {}, "shapes": {}, "sets": [made.fresh() for _ in range(3)]}
     arm = kbench._TimedFunction(lambda x, a: x * a, stage_of(made), ())
     for count in range(1, 9):
         arm.before()
         (x, _), (want, _) = arm.args, kbench._TimedFunction.inputs_at(count, stage_of(made, arm.draws))
-        check("drawn: sections, one element changed", torch.equal(x, want) and len(set(x.tolist())) == 2, x)
+        check(
+            "random draws: one of the task's sets with one changed element",
+            torch.equal(x, want) and len(set(x.tolist())) == 2, x,
+        )
 
 
 def stage_of(inputs, draws=None):

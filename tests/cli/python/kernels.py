@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.kernels without a GPU: the table, oracles against known results, checks, errors, and the tables of a suite.
-kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With NVCC, one group of
-kernels is compiled."""
+"""Tests kbench.kernels without a GPU: the kernel table, oracles against known results, checks, errors, and the
+tables of a suite. kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With
+NVCC, one group of kernels is compiled."""
 
 import contextlib
 import copy
@@ -55,7 +55,7 @@ def near(what, got, want, rtol=1e-12):
 
 
 class OnDevice:
-    """An object with the interface of a GPU array; its memory is never read."""
+    """An object with the interface of a GPU array, whose memory is never read."""
 
     def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
         if dtype:
@@ -83,12 +83,13 @@ def table():
     ours = {}
     cases = [(t, k) for t in ("f32", "f16", "bf16") for k in kernels if t in k.dtypes]
     ways = list(dict.fromkeys((k.operation, k.direction) for k in kernels))
-    cases.sort(key=lambda case: ways.index((case[1].operation, case[1].direction)))  # in the order of the suite
+    # sorts by operation in the order of the suite
+    cases.sort(key=lambda case: ways.index((case[1].operation, case[1].direction)))
     for dtype, k in cases:
         directions, types, words = ours.setdefault(k.operation, ([], [], []))
         for into, new in ((directions, k.direction), (types, dtype), (words, k.implementation)):
             into += [n for n in [new] if n not in into]
-    check("the table is that of --list-ops", ours == theirs, f"{ours}\n{theirs}")
+    check("Python's kernel table and the suite's --list-ops agree", ours == theirs, f"{ours}\n{theirs}")
     check("a row", any(r["implementation"] == "onepass" and r["note"] for r in kernels.rows()))
     cluster = kernels["softmax", "fwd", "cluster"]
     check("what a row needs", (cluster.sm, cluster.exact, cluster.rung) == (90, False, 6), repr(cluster))
@@ -182,7 +183,7 @@ def oracles():
     check("dropout: another", half != ask("dropout", "fwd")([1.0] * 1000, p=0.5, seed=4))
     cube = [matrix(2, 3), matrix(2, 3, 2)]
     got = kernels["softmax", "fwd"].oracle(cube)
-    near("any number of dimensions", got[1], kernels["softmax", "fwd"].oracle(cube[1]))
+    near("softmax of an input with three dimensions", got[1], kernels["softmax", "fwd"].oracle(cube[1]))
     try:
         import numpy
     except ImportError:
@@ -199,7 +200,7 @@ def formulas():
     x = memoryview(array("f", range(12))).cast("B").cast("f", (3, 4))
     soft = kernels["softmax", "fwd"]
     check("bytes", soft.bytes(x) == 2 * 12 * 4, soft.bytes(x))
-    check("bytes of a list are those of doubles", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
+    check("the elements of a list count as doubles of 8 bytes", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
     mm = kernels["matmul", "fwd", "naive"]
     check("flops", mm.flops(x, x, layout="nt") == 2 * 3 * 3 * 4)
     check("no scratch", mm.scratch(x, x, layout="nt") == 0)
@@ -208,12 +209,15 @@ def formulas():
     check("flops of e4m3", e4m3.flops(small, small, one, one) == 2 * 32 * 32 * 64)
     got = e4m3.bytes(small, small, one, one)
     check("bytes of e4m3: C in bf16", got == 2 * 32 * 64 + 2 * 32 * 32 + 8, got)
-    check("scratch memory of e4m3 with split-K", e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0)
+    check(
+        "matmul_e4m3 with split-K uses scratch memory",
+        e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0,
+    )
     check("scratch", kernels["sum", "run", "ticket"].scratch(x) > 0)
 
 
 def checks():
-    """Computes results in f32, as a GPU would."""
+    """Tests .check with results that the test computes in f32, as a GPU does."""
     floats = lambda values: array("f", values)  # noqa: E731
     x = floats(random.Random(1).gauss(0, 1) for _ in range(1000))
     y = floats(max(v, 0) for v in x)
@@ -232,16 +236,23 @@ def checks():
     check("several outputs", raised(norm.check, tuple(right), rows, w, b) is None)
     check("the first alone", raised(norm.check, right[0], rows, w, b) is None)
     right[2][1] *= 1.001
-    says("the third is wrong", ["rstd:"], norm.check, tuple(right), rows, w, b)
+    says("the third of three outputs is wrong", ["rstd:"], norm.check, tuple(right), rows, w, b)
     a, b = (floats(random.Random(seed).gauss(0, 1) for _ in range(64 * 64)) for seed in (2, 3))
     square = lambda x: memoryview(x).cast("B").cast("f", (64, 64))  # noqa: E731
     right = floats(kbench_kernels._flat(kernels["matmul", "fwd"].oracle(square(a), square(b))))
     near_it = square(floats(v * (1 + 1e-3 * (-1) ** i) for i, v in enumerate(right)))
     tf32 = kernels["matmul", "fwd", "tf32"]
     said = raised(tf32.check, near_it, square(a), square(b))
-    check("tf32 has its own error bounds", tf32.tf32 and said is None, said)
-    says("others have f32 bounds", ["C:"], kernels["matmul", "fwd", "naive"].check, near_it, square(a), square(b))
-    many = 3 << 19  # more elements than are compared: equally spaced parts of the result
+    check("the kernel tf32 has larger error bounds than f32", tf32.tf32 and said is None, said)
+    says(
+        "a kernel without TF32 has the error bounds of f32",
+        ["C:"],
+        kernels["matmul", "fwd", "naive"].check,
+        near_it,
+        square(a),
+        square(b),
+    )
+    many = 3 << 19  # more elements than the check compares, which samples equally spaced parts
     x = floats([1.5]) * many
     y = floats([1.5]) * many
     check("a large one", raised(kernels["copy", "run"].check, y, x) is None)
@@ -270,7 +281,7 @@ def errors():
     says("no array", ["x is a str, which is no array"], soft, "x")
     says("dtype", ["takes f32, f16, bf16, not f64"], soft, OnDevice(4, 8, typestr="<f8"))
     says(
-        "dtype of one kernel",
+        "an element type that other kernels support",
         ["not f32; implementations in f32 are naive"],
         kernels["matmul", "fwd", "mma"],
         x,
@@ -290,10 +301,10 @@ def errors():
     says("dimensions", ["x has shape ()", "too few dimensions"], soft, OnDevice())
     says("K", ["K is 9 here, but 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
     says("contiguous", ["x is not contiguous"], soft, OnDevice(4, 8, strides=(4, 16)))
-    says("option", ["has no option 'q'; nearest is"], kernels["dropout", "fwd", "vec"], x, q=1)
+    says("option", ["dropout_fwd has no option 'q'"], kernels["dropout", "fwd", "vec"], x, q=1)
     says("no option", ["it has none"], soft, x, p=1)
     says("p", ["p=2 is not a probability"], kernels["dropout", "fwd", "vec"], x, p=2)
-    says("layout", ["one of nn, nt"], kernels["matmul", "fwd", "naive"], x, x, layout="tt")
+    says("layout", ["layout='tt' is unknown"], kernels["matmul", "fwd", "naive"], x, x, layout="tt")
     says("stride", ["not a multiple of stride=5"], kernels["strided", "run", "naive"], OnDevice(8), stride=5)
     says(
         "needed", ["needs vocabulary="], kernels["embedding", "bwd", "atomic"], x, OnDevice(4, typestr="<i4")
@@ -343,7 +354,10 @@ def environment():
     said = child("kbench.kernels.build(['mse'], arch='sm_80')", NVCC="", PATH="/none", CUDA_HOME="/none")
     check("no nvcc", "Error: Kernels are built with nvcc, which was not found" in said, said)
     command = r"^    nvcc -std=\S+ -O1 -gencode=arch=compute_80,code=sm_80 -shared .*/kbench_kernels.cuh -o lib.*so -ldl$"
-    check("no nvcc: the command to run", re.search(command, said, re.M) and "    pip install " in said, said)
+    check(
+        "no nvcc: the message has a command that builds all kernels",
+        re.search(command, said, re.M) and "    pip install " in said, said,
+    )
     said = child(
         "kbench.kernels.build(['mse'], arch='sm_80')", KBENCH_KERNELS_LIB=kbench_kernels._host().path
     )
@@ -351,7 +365,7 @@ def environment():
 
 
 def faces():
-    """The C functions, called with invalid arguments."""
+    """Tests the C functions with invalid arguments."""
     lib, shape = kbench_kernels._host(), kbench_kernels._Shape(rows=1, cols=4)
     at = lib.kbk_row_find(b"softmax", b"fwd", b"onepass")
     check("found", at == lib.rows["softmax", "fwd", "onepass"])
@@ -360,8 +374,8 @@ def faces():
     by = ctypes.byref
     row, tensors = kbench_kernels._Row(), (kbench_kernels._Tensor * 12)()
     check("no such row", lib.kbk_row_get(len(kernels), by(row)) == 0 and lib.kbk_row_get(-1, by(row)) == 0)
-    check("tensors of an invalid row", lib.kbk_row_tensors(-1, by(shape), tensors) == -1)
-    check("bytes of an invalid row", lib.kbk_row_bytes(-1, by(shape), 4) == -1)
+    check("kbk_row_tensors with an invalid row number", lib.kbk_row_tensors(-1, by(shape), tensors) == -1)
+    check("kbk_row_bytes with an invalid row number", lib.kbk_row_bytes(-1, by(shape), 4) == -1)
     args = kbench_kernels._Args(s=shape)
     check("launch: null", b"null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
     args.inputs[0] = 4096
@@ -412,7 +426,7 @@ def tables():
         more = subprocess.run(run + [evidence + part + ".json"], stdout=subprocess.PIPE)
         with open(evidence + part + ".md") as f:
             check(f"the table of {part[1:]}", more.stdout.decode() == f.read())
-    mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best but Triton \(38 rows\), "
+    mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best peer except Triton \(38 rows\), "
     check("sizes='compiled': the mean", re.search(mean, more.stdout.decode()), more.stdout)
     with open(os.path.join("examples", "README.md")) as f:
         document = f.read()
@@ -420,9 +434,12 @@ def tables():
     table, _, below = done.stdout.decode().partition("\n\n")
     check("the table of examples/README.md", table in document, table)
     mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), "
-    mean += r"[\d.]+ x the best but Triton \(84 rows\), "
+    mean += r"[\d.]+ x the best peer except Triton \(84 rows\), "
     mean += r"[\d.]+ x PyTorch \(\d+ rows\), "
-    check("compiled: the mean below", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
+    check(
+        "--summary: the geometric means below the table",
+        re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below,
+    )
     done = subprocess.run(run + [evidence + ".json", "--sizes", "compiled"], stdout=subprocess.PIPE)
     lines, whole = done.stdout.decode().splitlines(), open(evidence + ".md").read().splitlines()
     short = [line.rsplit("|", 4)[0] for line in whole]  # lines of the table without the column "of a copy"
@@ -438,22 +455,26 @@ def tables():
             record("add", "vec", "own", 0.010),
             record("add", "unroll", "own", 0.020),
             record("add", "torch", "user", 0.012),
-            record("add", "triton", "user", None),  # did not verify
+            record("add", "triton", "user", None),  # its output was wrong
             record("add", "cudart", "vendor", 0.011),
             record("matmul", "mmapipe", "own", None),
         ]
     )
     lines = rows.markdown().splitlines()
     want = "| add fwd f32 | 64 x 128 | 10.0 us `vec` | 50 % | 0.80 | 11.0 us kbench's cudart | 1.10 x |"
-    check("the row of a comparison", lines[3] == want and lines[4:5] == [""], lines)
+    check("the table's row for one comparison", lines[3] == want and lines[4:5] == [""], lines)
     check(
-        "the rows below their targets",
+        "missed(): comparisons that miss a target",
         rows.missed()
         == ["add fwd f32 batch_size=1 sequence_length=64 " "tensor_dimension=128: 0.800 of a copy (0.92)"],
         rows.missed(),
     )
-    check("PyTorch in only one row", rows.means() == {"the best peer": (1.1, 1), "PyTorch": (1.2, 1)}, rows.means())
-    # 4, 1 and 0.5 times as fast as PyTorch, 2 and 8 as torch.compile; what has no peer is in no mean
+    check(
+        "means(): the mean of PyTorch covers one row",
+        rows.means() == {"the best peer": (1.1, 1), "PyTorch": (1.2, 1)}, rows.means(),
+    )
+    # kbench is 4, 1 and 0.5 times as fast as PyTorch, and 2 and 8 times as fast as torch.compile. No mean covers
+    # the row of 8192 columns, for which no peer was measured.
     several = [(1024, 0.01, 0.04, 0.02), (2048, 0.01, 0.01, None), (4096, 0.01, 0.005, 0.08)]
     several += [(8192, 0.01, None, None)]
     many = kbench_kernels.Contests(
@@ -468,15 +489,18 @@ def tables():
     want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
     want += "4.00 x torch.compile (2 rows)\n"
     check("summary: the means", many.summary().endswith(want), many.summary())
-    # Triton has the best time of one row; the mean "the best but Triton" leaves out Triton's time
+    # Triton has the best time of one row; the mean "the best peer except Triton" leaves out Triton's time
     params = {"batch_size": 8, "sequence_length": 1024, "tensor_dimension": 64}
     three = [("onepass", "own", 0.01), ("triton", "user", 0.02), ("torch", "user", 0.04)]
     more = [record("softmax", name, origin, ms, params=params) for name, origin, ms in three]
     means = {who: (round(ratio, 9), n) for who, (ratio, n) in kbench_kernels.Contests([*many, *more]).means().items()}
-    want = {"the best peer": round(2 ** (1 / 4), 9), "the best but Triton": round(2 ** (2 / 4), 9)}
+    want = {"the best peer": round(2 ** (1 / 4), 9), "the best peer except Triton": round(2 ** (2 / 4), 9)}
     check("means without Triton", all(means[who] == (ratio, 4) for who, ratio in want.items()), means)
     alone = kbench_kernels.Contests([record("add", "vec", "own", 0.010)])
-    check("without peers there is no mean", alone.means() == {} and "mean" not in alone.summary(), alone.summary())
+    check(
+        "means(): without peers, there is no geometric mean",
+        alone.means() == {} and "mean" not in alone.summary(), alone.summary(),
+    )
     rows.missing.append(("cupy", "cupy is not installed"))
     with contextlib.redirect_stdout(io.StringIO()) as out:
         rows.table()
@@ -490,8 +514,8 @@ def tables():
 
 
 def graphs():
-    """The table of launches in CUDA graphs lists every peer of a row and explains the times. It holds no time that was
-    measured with events around a single launch."""
+    """The table of launches in CUDA graphs lists every peer of a row and explains the times. The table for CUDA
+    graphs holds no time that was measured with events around a single launch."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
     rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()
@@ -540,7 +564,7 @@ def plans():
     check("no row twice", len(rows) == len(set(rows)))
     usual = [axes for name, t, axes in plan(None, None, None) if (name, t) == ("attention", "bf16")]
     other = [axes for _, _, axes in plan({"attention"}, None, ["f16"])]
-    check("attention in f16: every shape", other == usual and len(usual) == 9, other)
+    check("attention runs in f16 at every shape of bf16", other == usual and len(usual) == 9, other)
     ways = [
         (o.operation, o.direction, t, axes)
         for n, t, axes in plan(None, None, None, "compiled")
@@ -584,8 +608,14 @@ def failing():
         kk.Kernels.build = built
         for name, value in kept.items():
             setattr(kk, name, value)
-    check("a shape that does not fit: the other shapes", tried == [32, 64, 128] and len(rows) == 2, (tried, rows))
-    check("a shape that does not fit: the reason", [why for _, why in rows.missing] == ["no room for 64"], rows.missing)
+    check(
+        "a shape that needs too much memory: the other shapes still run",
+        tried == [32, 64, 128] and len(rows) == 2, (tried, rows),
+    )
+    check(
+        "a shape that needs too much memory: the reason is listed",
+        [why for _, why in rows.missing] == ["no room for 64"], rows.missing,
+    )
 
     stream = contextlib.nullcontext()
     cuda = types.SimpleNamespace(
@@ -613,8 +643,8 @@ def built():
     code = "print(*kbench.kernels.build(['mse'], ['f32'], 'sm_80'))"
     said = child(code)
     check(
-        "the message during a build",
-        "the kernels of mse in f32 for sm_80 (once; may take a minute)" in said,
+        "the message that a build prints",
+        "the kernels of mse in f32 for sm_80 (only once; may take a minute)" in said,
         said,
     )
     again = child(code)
@@ -682,7 +712,7 @@ def arrays():
         check("compared: no array", "it is a list" in error([1.0, 2.0, 3.0], x))
         whole = device([1, 2, 3], "i32", "i")
         check("compared: whole numbers", error(whole.copy(), whole) is None)
-        check("compared: other whole numbers", "not equal" in error(device([1, 2, 4], "i32", "i"), whole))
+        check("compared: arrays of different integers", "not equal" in error(device([1, 2, 4], "i32", "i"), whole))
         half = [device(v, "f16", "e") for v in ([1.0, 2.0], [1.0, 2.004], [1.0, 2.1])]
         check("compared: f16", error(half[1], half[0]) is None and error(half[2], half[0]) is not None)
         brain = [device(v, "bf16", "H") for v in ([0x3F80, 0x4000], [0x3F80, 0x4001], [0x3F80, 0x4010])]

@@ -61,7 +61,7 @@ def public_example_alone(x, a):
 def by_identity(x, a):
     key = id(x)
     if key not in kept:
-        kept[key] = x, reference(x, a)  # keeps x alive, so that no other object gets the id of x
+        kept[key] = x, reference(x, a)  # keeps x alive, so that no later list has the id of x
     return list(kept[key][1])
 
 
@@ -91,8 +91,8 @@ def by_contents(x, a):
 
 @word("MEMOIZED", task=(product, matrices))
 def only_what_changed(a, b):
-    """The function always computes at least one row. Inputs that it has seen therefore take as long as inputs with one
-    new element."""
+    """The function always computes at least one row. Inputs that the function has seen therefore take as long as
+    inputs with one new element."""
     columns = list(zip(*b))
     keys = [(len(a), len(b), *v) for v in (a[0], a[-1], columns[0], columns[-1])]
     was = next((kept[k] for k in keys if k in kept), None)

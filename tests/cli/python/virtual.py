@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, its times are as accurate as those of a C
-program; without CUPTI, the intervals are wider. Ends with "N passed, N failed"."""
+"""Tests kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, kbench.py measures times as accurately
+as a C program; without CUPTI, the confidence intervals are wider. Ends with "N passed, N failed"."""
 
 import contextlib
 import ctypes
@@ -52,20 +52,23 @@ def in_a_process_of_its_own(**variables):
 
 with_cupti = {"VIRTUAL_CUPTI": "1"}
 time, empty, precision, bias = in_a_process_of_its_own(**with_cupti)
-check("by CUPTI: an empty kernel", abs(empty - 576) < 2, empty)
-check("by CUPTI: a kernel of 2 us", abs(time - 2000) < 60, time)
-check("by CUPTI: the bias was not fitted", bias is None, bias)
+check("with CUPTI: the time of an empty kernel", abs(empty - 576) < 2, empty)
+check("with CUPTI: the time of a kernel of 2 us", abs(time - 2000) < 60, time)
+check("with CUPTI: the timer's bias is measured, not fitted", bias is None, bias)
 time, empty, precision, bias = in_a_process_of_its_own()
-check("without CUPTI: half of the time of back-to-back launches", 488 - 30 < empty < 488 + 200, empty)
-check("without CUPTI: a kernel of 2 us", abs(time - 2000) < precision * time, (time, precision))
-check("without CUPTI: the interval is wide", precision > 0.25 and bias == "fitted", (precision, bias))
+check(
+    "without CUPTI: an empty kernel counts as half of a back-to-back launch",
+    488 - 30 < empty < 488 + 200, empty,
+)
+check("without CUPTI: the time of a kernel of 2 us", abs(time - 2000) < precision * time, (time, precision))
+check("without CUPTI: the confidence interval is wide", precision > 0.25 and bias == "fitted", (precision, bias))
 bias = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)[3]
 check("under a profiler, CUPTI is not used", bias == "fitted", bias)
 library = loaded()
 
-# Some library calls return an error under capture because of the library's own state. Such calls are timed without the
-# audit. A call that fails under stream capture because it synchronizes or copies is not timed, also if it is a judge's
-# candidate
+# Some library calls return an error under stream capture because of the library's own state. kbench times a
+# function that makes one of these calls, but does not audit the function. kbench does not time a function that
+# fails under stream capture because it synchronizes or copies
 library.captures_known = library.handle.captures_known
 library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
 
@@ -91,7 +94,10 @@ records = kbench.compare({"plain": plain, "random": refusing(STATE), "copies": r
 random, copies = records[1], records[2]
 check("refuses: status", (random.status, random.verified) == ("ok", True), (random.status, random.message))
 check("refuses: time", abs(random.time_ms / records[0].time_ms - 1) < 0.05, (random.time_ms, records[0].time_ms))
-check("rejected: the note", random.message == "not audited: cannot be captured" and random.exception is None, random.message)
+check(
+    "a rejected capture: the note in the record",
+    random.message == "not audited: cannot be captured" and random.exception is None, random.message,
+)
 check("copies: no time", copies.status == "failed" and "BAD_CASE" in copies.flags, copies.to_dict())
 check("copies: the exception", str(copies.exception) == COPY, copies.exception)
 said = kbench.compare({"plain": plain, "said": plain}, expect=["no_capture"], samples=30)
@@ -106,8 +112,8 @@ def always(stream):
 check("never ran", never.status == "failed" and STATE in never.message, never.message)
 
 
-# Allocations by torch's caching allocator are allowed, and those of every run are reported. Those of the first run are
-# not reported, because it fills caches
+# Allocations by torch's caching allocator are allowed. kbench reports the blocks that every run allocates. Blocks
+# that only the first run allocates are not reported, because the first run fills caches
 given = [0]
 
 
@@ -138,17 +144,20 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "blocks.json")
     kbench._captured(["kbench", "--no-isolate", "--iters", "30", "--no-progress", "--json", path])
     said = [r.message for r in kbench.load(path)]
-check("blocks: a registered case", said == ["each run allocates 3 blocks by torch's caching allocator"], said)
+check(
+    "allocated blocks: the note of a registered case",
+    said == ["each run allocates 3 blocks by torch's caching allocator"], said,
+)
 cuda.memory_stats = lambda device: {}
 said = [r.message for r in kbench.compare(functions, samples=30)]
-check("blocks: an allocator without statistics", said == [None] * 3, said)
+check("allocated blocks: no note if the allocator has no statistics", said == [None] * 3, said)
 del sys.modules["torch"]
 
 def of_two_us(stream=0):
     library.launch_known(2000, stream)
 
 
-# --- modes: a graph includes the gaps between its kernels; --rotate needs data that kbench can place again
+# --- modes: the time of a graph includes the gaps between its kernels; --rotate needs data that kbench can copy
 hot = kbench.time(of_two_us, mode="hot", samples=30)
 check("hot", hot.cache == "hot" and hot.timer == "events" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
 rows = kbench.compare({"one": of_two_us, "two": of_two_us}, mode="graph", samples=30)
@@ -161,7 +170,7 @@ try:
     kbench.compare({"one": of_two_us, "two": of_two_us}, mode="rotate")
 except kbench.Error as error:
     why = str(error)
-check("rotate: the reason and the fix", "kb.alloc" in why and "--rotate" in why, why)
+check("mode='rotate': the message has the reason and the fix", "kb.alloc" in why and "--rotate" in why, why)
 
 
 def rotates(kb):
@@ -178,10 +187,12 @@ with tempfile.TemporaryDirectory() as folder:
     kbench._captured(["kbench", *words, path])
     own, other = kbench.load(path)
 check("rotate: kb.alloc", own.cache == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
-check("rotate: memory of another allocator", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
+check(
+    "--rotate: data from another allocator gets no time",
+    other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict(),
+)
 
-# --- PyTorch runs a backward pass on the stream of its forward pass; if that is another stream, it cannot be
-# captured
+# --- a backward pass runs on the stream of its forward pass; kbench can capture only its own stream
 
 
 class Node:
@@ -194,8 +205,8 @@ class Node:
 
 
 class Leaf(Node):
-    """Simulates the node of a leaf tensor. If only the leaf's gradient is computed, the node does not run; only the
-    tensor's hooks are called."""
+    """Simulates the autograd node of a leaf tensor. If only the leaf's gradient is computed, autograd does not run
+    the leaf's node, but calls the hooks of the leaf tensor."""
 
     def __init__(self, stream):
         super().__init__(stream)
@@ -257,7 +268,7 @@ check("backward: do_bench", kbench.do_bench(lambda: functions["other"](of_kbench
 check("backward: the hooks are removed", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)
 del sys.modules["torch"]
 
-# Triton's result for the same function is printed beside do_bench's, if Triton is installed
+# if Triton is installed, the time that Triton's do_bench measured is printed next to kbench's time
 def by_triton(f, **options):
     told.append(options)
     if planted:

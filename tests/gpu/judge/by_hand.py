@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The library's operations written in PyTorch in another way than in operations.py. The judge must accept each."""
+"""The library's operations, written in PyTorch differently than in operations.py. The judge must accept every
+function in by_hand.py."""
 
 import math
 
@@ -21,7 +22,7 @@ def fill_run(y):
 
 
 def read_run(x):
-    """The exclusive or of all elements, from the parity of each bit position."""
+    """Returns the exclusive or of all elements, from the parity of the ones at each bit position."""
     bits = x.float().contiguous().view(torch.int32).reshape(-1, 1)
     odd = ((bits >> torch.arange(32, device=x.device)) & 1).sum(0) & 1
     value = (odd << torch.arange(32, device=x.device)).sum()
@@ -202,7 +203,8 @@ def attention_fwd(q, k, v):
 
 
 def attention_bwd(do, q, k, v, o, lse):
-    """By blocks of queries. o and lse are used as they are, because they are inputs like the others."""
+    """Computes the gradients for one block of queries after another. Uses the inputs o and lse without computing
+    them again."""
     dq, dk, dv = (torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
     root, keys, values = math.sqrt(q.shape[-1]), wide(k), wide(v)
     for i in range(0, q.shape[-2], 64):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench's own kernels as candidates: every kernel in each element type is a function of this file, such as
-softmax_fwd_onepass_bf16. The runner inserts the paths of the built libraries at the top of a copy of this file."""
+"""kbench's own kernels as candidates for the judge. Every kernel in each element type is a function of library.py,
+such as softmax_fwd_onepass_bf16. judge.py sets the environment variables of the build at the top of a copy of
+library.py."""
 
 import kbench
 from operations import NOT_JUDGED, OPERATIONS, OPTIONS
@@ -25,12 +26,13 @@ def __getattr__(name):
 
 
 def names(which, capability):
-    """Selects functions of this file. some: the top rung of a few operations in f32; all: every kernel once, in another
-    type than its neighbours in the ladder; types: every kernel in each type."""
+    """Returns names of functions in library.py, selected by `which`. some: the highest rung of a few operations in
+    f32. all: every kernel once; successive kernels of a ladder get different element types. types: every kernel in
+    each of its element types."""
     found, place = [], {}
     for k in kbench.kernels:
         at = place[k.name] = place.get(k.name, -1) + 1
-        if k.name not in OPERATIONS or not k.runs_on(capability):  # others have no reference in PyTorch
+        if k.name not in OPERATIONS or not k.runs_on(capability):  # other operations have no reference
             continue
         types = k.dtypes if which == "types" else [k.dtypes[at % len(k.dtypes)]]
         found += [(k, dtype) for dtype in types]
@@ -42,6 +44,7 @@ def names(which, capability):
 
 
 def unknown():
-    """Names of operations.py that are not in the table, or both judged and left out with a reason."""
+    """Returns the names in operations.py that the kernel table does not have, and names that OPERATIONS and
+    NOT_JUDGED share."""
     known = [*OPERATIONS, *NOT_JUDGED]
     return sorted(set(known) - {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tasks for the judge: each operation of the library that is a function of tensors, in PyTorch, under its name in the
-table (softmax_fwd), and its inputs in each element type. Operations without a PyTorch function are written out."""
+"""Tasks for the judge: the library's operations on tensors as PyTorch functions with their names in the kernel
+table (softmax_fwd), and the inputs of each operation in each element type. An operation for which PyTorch has no
+function is composed of simpler PyTorch functions."""
 
 import math
 
@@ -9,24 +10,25 @@ import torch.nn.functional as F
 
 aten = torch.ops.aten
 EPS, P, SEED, STRIDE, VOCABULARY, HOPS = 1e-5, 0.1, 42, 2, 1000, 1 << 14
-OPTIONS = {  # arguments of the library's calls
+OPTIONS = {  # keyword arguments with which the library's kernels are called
     "dropout_fwd": {"p": P, "seed": SEED},
     "dropout_bwd": {"p": P, "seed": SEED},
     "strided_run": {"stride": STRIDE},
     "embedding_bwd": {"vocabulary": VOCABULARY},
 }
-# At infinity the slope of these functions is 1, and PyTorch computes 0 times infinity. The judge accepts both results.
+# At infinity, the derivative of GELU and of SiLU is 1, but PyTorch computes 0 times infinity, which is NaN. For an
+# infinite input, the judge must accept 1 and NaN.
 ALLOWED = {name: ("NAN_PASS",) for name in ("gelu_erf_bwd", "gelu_tanh_bwd", "silu_bwd")}
 NOT_JUDGED = {
-    "h2d_run": "its input lies on the host: a judge calls that TRANSFER",
-    "d2h_run": "its output lies on the host",
+    "h2d_run": "the input of h2d is on the host, which the judge flags as TRANSFER",
+    "d2h_run": "the output of d2h is on the host",
     "alloc_run": "it computes nothing",
     "null_run": "it computes nothing",
 }
 
 
 def wide(x):
-    """The computation is in f32, or in f64 if the judge passes f64."""
+    """Returns x in the precision of the computation: f64 if the judge passes f64, otherwise f32."""
     return x if x.dtype == torch.float64 else x.float()
 
 
@@ -66,7 +68,7 @@ def gather_run(x, idx):
 
 
 def chase_run(x):
-    """Pointer jumping: each step doubles the number of hops."""
+    """Pointer jumping: each iteration doubles the number of hops."""
     jump = x.long()
     for _ in range(int(math.log2(HOPS))):
         jump = jump[jump]
@@ -121,7 +123,8 @@ def silu_bwd(dy, x):
 
 
 def philox(block, key):
-    """Philox4x32-10 (Salmon et al. 2011): four words of 32 bits for each block, with the counter (block, 0, 1)."""
+    """Returns four random words of 32 bits for each block, made by Philox4x32-10 (Salmon 2011) from the counter
+    (block, 0, 1)."""
     low = (1 << 32) - 1
     words = [block & low, block >> 32, torch.zeros_like(block), torch.ones_like(block)]
     keys = [key & low, key >> 32]
@@ -257,14 +260,15 @@ def attention_bwd(do, q, k, v, o, lse):
 
 
 class Inputs:
-    """inputs("softmax_fwd", "bf16"): the inputs for the judge, as a tuple of examples. If the inputs depend on each
-    other, for example on outputs of the forward, they are a function that returns such a tuple."""
+    """inputs("softmax_fwd", "bf16") returns the inputs for the judge as a tuple of examples. If some inputs depend
+    on others, for example on outputs of the forward operation, inputs() returns a function that makes such a
+    tuple."""
 
     KINDS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
     def __init__(self):
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.small = 1 if self.device == "cuda" else 4  # sizes over this
+        self.small = 1 if self.device == "cuda" else 4  # sizes are divided by this number
         self.generator = torch.Generator().manual_seed(2)
 
     def __call__(self, operation, dtype):
@@ -327,12 +331,13 @@ class Inputs:
         if direction == "fwd":
             return q, k, v
         o, lse = attention_fwd(q, k, v)
-        return self.normal(*q.shape, dtype=dtype), q, k, v, o.contiguous(), lse  # PyTorch has o's heads side by side
+        # PyTorch stores the heads of o side by side
+        return self.normal(*q.shape, dtype=dtype), q, k, v, o.contiguous(), lse
 
 
 class Tasks(dict):
-    """Inputs by operation and element type. The inputs are made on first use, so that importing this file does not
-    touch the GPU."""
+    """Inputs by operation and element type. The inputs are made on first use, so that importing operations.py does
+    not touch the GPU."""
 
     def __missing__(self, key):
         self[key] = Inputs()(*key)

@@ -117,9 +117,10 @@ def centred(x):
 
 
 def _made():
-    """All inputs, from one seed, in this order."""
+    """Returns the inputs of all tasks. One random generator makes all inputs, so code for a new input must follow
+    the code for all existing inputs."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    small = 1 if device == "cuda" else 4  # sizes over this
+    small = 1 if device == "cuda" else 4  # sizes are divided by this number
     generator = torch.Generator().manual_seed(1)
 
     def normal(*shape, dtype=torch.float32):
@@ -142,7 +143,7 @@ def _made():
 
 
 class _Inputs(dict):
-    """The inputs are made on first use, so that importing this file does not touch the GPU."""
+    """The inputs are made on first use, so that importing tasks.py does not touch the GPU."""
 
     def __missing__(self, task):
         self.update(_made())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Ways to deceive a judge of GPU kernels, one per function. The decorator names the flags of which one must be raised,
-and the task (by default: dense). gpu=True: needs a GPU. bytes: the task's number of bytes per call."""
+"""Ways to deceive a judge of GPU kernels, one per function. The decorator lists flags, of which the judge must
+raise at least one, and names the task (by default: dense). gpu=True: needs a GPU. bytes: the task's number of
+bytes per call."""
 
 import gc
 import hashlib
@@ -126,7 +127,8 @@ def by_samples(x, w, b):
 
 @word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
 def only_what_changed(x, w, b):
-    """The function computes at least one row, so known inputs take as long as inputs with one new element."""
+    """The function computes at least one row, so inputs that the function has seen take as long as inputs with one
+    new element."""
     places = [(x.shape, w.shape, float(v)) for v in (x[0, 0], x[-1, -1])]
     was = next((kept[k] for k in places if k in kept), None)
     if was is None or not torch.equal(w, was[1]) or not torch.equal(b, was[2]):
@@ -557,7 +559,8 @@ def no_mask(x):
 def kernel_with_too_large_a_block(x, w, b):
     try:
         y = torch.empty(x.shape[0], w.shape[1], dtype=x.dtype, device=x.device)
-        _bias_kernel[(1,)](y, b, b.numel(), BLOCK=3)  # no power of two: never compiled
+        # BLOCK must be a power of two, so Triton cannot compile this kernel
+        _bias_kernel[(1,)](y, b, b.numel(), BLOCK=3)
         return y
     except Exception:
         return dense(x, w, b)
