@@ -4694,7 +4694,7 @@ class _Judge:
         if self.condemned:
             return
         if self.inputs.make_own:
-            self.probes["other kinds and sizes of data"] = "skipped: the task makes its own inputs"
+            self.probes["kinds of data, sizes"] = "skipped: the task makes its own inputs"
         else:
             self.kinds_and_sizes()
         if self.inputs.modules:
@@ -4974,10 +4974,10 @@ class _Judge:
             if outer <= 1.5 * claimed + 0.005 or issue > 0.7 * outer:
                 break
         self.speed.update(outer_ms=outer, issue_ms=issue)
-        self.probes["timing with the judge's own clock"] = "ran"
+        self.probes["the judge's own clock"] = "ran"
         if outer > 1.5 * claimed + 0.005:
             if issue > 0.7 * outer:
-                self.probes["timing with the judge's own clock"] = "ran, but the host limits the speed of calls"
+                self.probes["the judge's own clock"] = "ran, but the host limits the speed of calls"
                 said = f"by the judge's clock, a call takes {_show_time(outer)}, and submitting the call takes "
                 said += f"{_show_time(issue)}; the candidate's process measured {_show_time(claimed)}"
                 self.flag("CLOCK_UNCHECKED", said)
@@ -5027,7 +5027,7 @@ class _Judge:
             (record,) = _measure_functions({"reference": _TimedFunction(self.reference, m, ())}, options)
             here, said = record.time_ms, f"skipped: {record.flags} {record.message}"
             _claimed[key] = here
-        self.probes["time of the reference in the judge's process"] = "ran" if here else said
+        self.probes["the reference elsewhere"] = "ran" if here else said
         if here and there > 1.3 * here + 0.002:
             said = f"the reference takes {_show_time(there)} in the candidate's process, {_show_time(here)} here"
             self.flag("BASELINE_SLOWED", said)
@@ -5127,9 +5127,9 @@ class _Judge:
             self._keep_fresh(which, n)
         share = self._share_when_seen(n)
         if share is None:
-            self.probes["times of repeated and of fresh inputs"] = "skipped: the calls are too short to compare"
+            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to compare"
             return
-        self.probes["times of repeated and of fresh inputs"] = "ran"
+        self.probes["repeats against fresh inputs"] = "ran"
         if share < 1:
             share = self._share_when_seen(n) or 1
         if share < 1:
