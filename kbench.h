@@ -28,8 +28,8 @@ HEADERS
 WHEN KBENCH WITHHOLDS A TIME
 
     For each case, kbench prints a time, or a flag that says why there is none (KB_FLAGS in >>types). A case gets such
-    a flag if its result is wrong, a launch fails, its timed block copies, synchronises or does no GPU work, or it
-    crashes. The exit code is then 1; kbench still runs the other cases. kbench never drops a sample because of its
+    a flag if its result is wrong, a launch fails, its timed block copies data, synchronises or does no GPU work, or
+    it crashes. The exit code is then 1; kbench still runs the other cases. kbench never drops a sample because of its
     value.
 
 CONTENTS (to find a section, search for >>name; functions call no functions of later stages)
@@ -68,13 +68,13 @@ THE RECORD
     --json FILE writes an array of records, one object per case. --jsonl FILE appends the same objects to FILE, one
     per line, and syncs FILE to disk before the next comparison group starts. Every record has all keys; null means
     that a value is not available. The table KB_RECORD in >>types gives the unit and meaning of each key, and defines
-    struct kb_result. Records have schema 3.
+    struct kb_result.
     --resume (of kbench_report.h) measures only cases that have no valid record in the --jsonl file. A record is valid
     if its executable (key binary), parameters, seed, GPU and processor are those of this run. If a case of a
     comparison group has no valid record, or has failed, kbench measures the whole group and removes its old lines.
     kbench replaces an old output file only when the new file is complete on disk; --jsonl and --history append.
     Several processes may append to one file, because each process locks the file. If another process changes an
-    output file during the run, kbench saves the records in FILE.PID.jsonl or FILE.PID.json; the exit code is 2.
+    output file during the run, kbench returns 2 and saves the records in FILE.PID.jsonl or FILE.PID.json.
     kbench escapes control characters, invisible characters and commands of CI logs (::error::, ##[error]), for
     example as \x1b. Text from a record, a file or the machine thus cannot control a terminal, browser or CI log.
 
@@ -82,18 +82,18 @@ MEMORY RULES
 
     kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns. New
     buffers contain 0xFF bytes, a NaN in every float type. A write into the 4 KiB before or after a buffer is reported
-    as OVERRUN. Buffers are aligned to 256 bytes; buffers that implementations share, to at least 512. The function
-    must free memory that it allocates by other means, such as cudaMalloc; device memory that it does not free raises
-    the flag LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
+    as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The function must
+    free memory that it allocates by other means, such as cudaMalloc; device memory that it does not free raises the
+    flag LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
 #elif !defined(KBENCH_H)
 #define KBENCH_H
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>options   What to define before including the file.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
     KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it for the
@@ -117,7 +117,7 @@ MEMORY RULES
 #if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
-// With -std=c11, system headers declare POSIX functions only if this macro is defined before the first header.
+// With -std=c11, system headers declare POSIX only if _DEFAULT_SOURCE is defined before the first header.
 #if defined(KBENCH_IMPLEMENTATION) && !defined(_GNU_SOURCE) && !defined(_DEFAULT_SOURCE)
 #if defined(_FEATURES_H) && !defined(__USE_MISC) && !defined(_BSD_SOURCE)
 #error "an earlier system header hides POSIX functions: include kbench.h first, or compile with -std=gnu11"
@@ -148,16 +148,16 @@ MEMORY RULES
 #define KBI_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #define KBI_CONSTRUCTOR __attribute__((constructor))
 #if defined(KBENCH_SHARED)
-#define KBI_INLINE // other languages call such functions by name, so the library must export them
+#define KBI_INLINE // other languages call KBI_INLINE functions by name, so a library exports them
 #elif defined(__GNUC__) || defined(__clang__)
 #define KBI_INLINE static inline __attribute__((unused))
 #else
 #error "kbench.h needs gcc, clang or nvcc on top of one of them (constructors register the benchmarks)"
 #endif
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // clang-format off
 typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on the cpu backend
@@ -190,7 +190,7 @@ typedef enum kb_expectation { // operations that kb_expect allows in a timed blo
     KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
     KB_EXPECT_ALLOC = 2,      // memory allocation and release; the host clock then times the block (timer wall)
     KB_EXPECT_SYNC = 4,       // synchronisation; the host clock then times the block (timer wall)
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: skips the audit. Not needed with CUPTI
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects; kbench then skips the audit. Not needed with CUPTI
 } kb_expectation;
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
@@ -251,8 +251,8 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the median lies between early and late times", "try --thorough, or a longer --warmup") \
     x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "the samples form two groups of at least 25 % each", "the next median may lie elsewhere", \
-      "look at samples_ms in the record, or measure several processes: --procs 5") \
+    x(BIMODAL, WARN, "BI", "the samples form two groups of at least 25 % each", \
+      "the median of the next run may differ", "look at samples_ms in the record, or use --procs 5") \
     x(OUTLIERS, WARN, "OU", "outliers move the median by more than the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
     x(NOISY, WARN, "NO", "the half-width of the interval exceeds 5 % of the time", \
@@ -260,7 +260,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
-      "buffer addresses alone change the time by 3 %", "use KB_ALLOC, in the same order in each implementation") \
+      "buffer addresses alone can change the time by 3 %", "use KB_ALLOC, in the same order in each implementation") \
     x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "the time may include the work of other processes", \
       "end the other processes (see nvidia-smi), or use another --device") \
     x(DECLARED_BYTES, WARN, "DY", "kb_bytes declares over 10 % more bytes than the counters measured", \
@@ -314,15 +314,15 @@ typedef struct kb_option {
     // Parses value (NULL: there is none) and stores it in *values. Returns false after an error message.
     bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
     size_t offset;     // of the value in *values, in bytes
-    double low;        // smallest and largest allowed number, for functions take that use them
-    int64_t high;
-    const char* words; // allowed words, for functions take that use them
+    double low;        // smallest allowed number, if `take` checks it
+    int64_t high;      // largest allowed number, if `take` checks it
+    const char* words; // allowed words, if `take` checks them
     unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;        // struct that the functions take fill
+    void* values;        // struct that `take` fills
     bool* given;         // given[i]: the command line has option i; NULL: kbench allocates the array
     void (*start)(void); // sets the default values; may be NULL
     bool (*agree)(void); // checks the options together; prints a message and returns false; may be NULL
@@ -386,7 +386,7 @@ typedef struct kb_desc {
     uint64_t seed;    // default: 42
     int device;       // index of the GPU, from 0; one process can use only one GPU
     bool host;        // kb_run: the function is host code, as with KB_TIME_HOST
-    void (*check)(kb_state* kb, void* user); // kb_run calls it after the first and after the last run of fn
+    void (*check)(kb_state* kb, void* user); // kb_run calls check after the first and after the last run of fn
     const char* mode;       // GPU work: "cold" (default), "hot" or "graph" (hot, launched back to back)
     const kb_param* params; // array of n_params axis values, for the record and the name of the case
     int n_params;
@@ -414,21 +414,20 @@ typedef struct kb_desc {
 // Summary of n values, in the unit of the values. NAN means that a statistic is not available. If a value is not
 // finite, or exceeds 1e150 in magnitude, only n is set. Quantiles interpolate linearly between order statistics
 // (Hyndman and Fan 1996, type 7). The 95 % interval contains the median; autocorrelation widens it. std and cv need
-// 2 values, the interval and precision need 6, p99 needs 300. cv is NAN if the mean is 0; precision is NAN if
-// the median is 0.
+// at least 2 values, the interval and precision 6, p99 300. cv is NAN if the mean is 0, precision if the median is 0.
 typedef struct kb_stats {
     int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
 #define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
     KB_STATISTICS(KBI_X)
 #undef KBI_X
-    double outliers_mild;   // fraction of the values 1.5 to 3 interquartile ranges beyond p25 or p75 (Tukey 1977)
-    double outliers_severe; // fraction of the values farther out; a range counts as at least one tick of the timer
+    double outliers_mild;   // fraction of values that lie 1.5 to 3 interquartile ranges beyond p25 or p75 (Tukey)
+    double outliers_severe; // fraction of values over 3 interquartile ranges (at least 3 ticks) beyond p25 or p75
     double lag1;            // autocorrelation at lag 1, from -1 to 1; NAN if n < 3 or all values are equal
     double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| exceeds 1 %, and the order of the block medians is not random (p < 0.01)
-    int bimodal;            // 1: two groups, each of at least 10 % of the values, and at most 2 % between.
-                            // The gap exceeds 5 MAD of each group, 5 timer ticks and 1 % of the median. 0: n < 30
+    int bimodal;            // 1: two groups, each of 10 % of the values or more, at most 2 % between. 0: n < 30
+                            // The gap between the groups exceeds 5 MAD, 5 timer ticks and 1 % of the median
     int64_t distinct;       // number of different values; a small number means a coarse timer
     double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
 } kb_stats;
@@ -438,7 +437,7 @@ typedef enum kb_verdict {
     KB_NO_VERDICT, // nothing was compared
     KB_FASTER,     // the interval of the speedup lies above 1 + noise floor
     KB_SLOWER,     // the interval of the speedup lies below 1 / (1 + noise floor)
-    KB_EQUIVALENT, // the interval of the speedup lies within the equivalence margin; has precedence
+    KB_EQUIVALENT, // the speedup's interval lies within the equivalence margin; overrides FASTER and SLOWER
     KB_UNRESOLVED  // too few interleaved rounds, or too much noise, for another verdict
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
@@ -446,9 +445,10 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // The record of a case: struct kb_result, the keys of JSON in their order, and the names that --columns takes. Kinds:
 // text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or -1 for
 // null), params, samples, flags, status and verdict.
-//   x(kind, key, group, source, meaning with its unit)
-// Source stats, measured or machine: kbi_result_take copies the member of that struct. Source code or timed: a
-// function of the stage judge or record sets the key. Without a time, keys of stats and timed are null.
+//   x(kind, key, group, source, meaning with its unit).
+// If source is stats, measured or machine, kbi_result_take copies the named member of that struct. If source is code
+// or timed, a function of the stage judge or record sets the key. In a case without a time, keys whose source is
+// stats or timed are null.
 #define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
@@ -466,7 +466,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     KB_STATISTICS(x) \
     x(whole, samples, time, stats(n), "number of samples; none is dropped") \
     x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
-    x(text, cache, time, measured(cache), "cold, hot, rotate or graph (back-to-back launches); null: host work") \
+    x(text, cache, time, measured(cache), "cache state: cold, hot, rotate or graph (hot, back to back); null: host") \
     x(text, timer, time, measured(timer), "the timer: events, cupti or wall (host clock)") \
     x(real, time_ms_raw, time, timed, "ms: median of the samples before bias_ms was subtracted") \
     x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
@@ -481,11 +481,11 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, gflops, rate, timed, "GFLOP/s (1e9 operations per second), from kb_flops") \
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
-    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: of a copy of the same size") \
-    x(text, roof, rate, timed, "the limiting peak: copy, read, write, or an element type such as int8") \
+    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: percent of a copy of equal size") \
+    x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type such as int8") \
     x(text, compute_roof, rate, timed, "arithmetic peak of the element type, even if memory limits the case") \
     x(real, compute_roof_gflops, rate, timed, "GFLOP/s of the arithmetic peak that compute_roof names") \
-    x(text, bound, rate, timed, "what limits the time: memory, compute, latency; by counters also L2, launch") \
+    x(text, bound, rate, timed, "what limits the time: memory, compute or latency; by counters: L2 or launch") \
     x(real, bytes, rate, measured(bytes), "bytes per launch that kb_bytes declared") \
     x(real, flops, rate, measured(flops), "operations per launch that kb_flops declared") \
     x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
@@ -518,8 +518,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, registers, kernel, measured(registers), "registers per thread") \
     x(whole, shared_bytes, kernel, measured(shared_bytes), "shared memory per block, in bytes") \
     x(whole, local_bytes, kernel, measured(local_bytes), "local memory per thread, in bytes") \
-    x(real, occupancy_theoretical, kernel, measured(occupancy), "resident threads, in percent of an SM's limit") \
-    x(real, occupancy_achieved, kernel, code, "measured resident threads, in percent of an SM's limit") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), "theoretical occupancy: percent of an SM's threads") \
+    x(real, occupancy_achieved, kernel, code, "achieved occupancy: percent of an SM's threads, by counters") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -579,9 +579,9 @@ typedef struct kb_result {
     struct kbi_arena* owned;         // memory of the strings, params and samples; kb_result_free frees it
 } kb_result;
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>api       Functions, by task. Unless a comment says otherwise, no function keeps a pointer of the caller.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #ifdef __cplusplus
 extern "C" {
@@ -590,8 +590,9 @@ extern "C" {
 // --- run ---
 // For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Call these before kb_main; the argument must stay valid. kb_default sets options, such as "--fast", for command
-// lines that select neither cases nor a duration. kb_add_options adds the options of an add-on or program.
+// Call kb_default and kb_add_options before kb_main; the argument must stay valid. kb_default sets options, such as
+// "--fast", for command lines that select neither cases nor a duration. kb_add_options adds the options of an add-on
+// or program.
 void kb_default(const char* options);
 void kb_add_options(kb_option_set* set);
 // Like kb_add, kb_open, kb_run and kb_compare, but the caller passes the build; NULL: unknown.
@@ -620,7 +621,7 @@ const char* kb_str(kb_state* kb, const char* axis);
 bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; an unknown axis is no error
 
 // --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
-void kb_bytes(kb_state* kb, double bytes); // bytes that must be read and written, for GB/s and percent of the peak
+void kb_bytes(kb_state* kb, double bytes); // bytes a launch must read and write, for GB/s and percent of the peak
 void kb_flops(kb_state* kb, double flops); // number of arithmetic operations, for GFLOP/s and percent of the peak
 // Like kb_bytes and kb_flops, for a chosen peak. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
@@ -631,9 +632,9 @@ void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-// Allocates count * size bytes, set to 0xFF, until the case ends. If it returns NULL, the case has failed (OOM).
+// Allocates count * size bytes, set to 0xFF, until the case ends. NULL means that the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copy bytes between memory of kb_alloc and the host after all work on kb->stream; not in KB_TIME or after kb_skip.
+// kb_to_host and kb_from_host wait for kb->stream, then copy bytes. Do not call them in KB_TIME or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 // Returns a host copy of a buffer of kb_alloc, from p on; kbench frees the copy. Returns NULL if the case has failed.
@@ -642,7 +643,7 @@ void* kb_host_copy(kb_state* kb, const void* p);
 // --- checks of n elements, after the timed block; an earlier check is a BAD_CASE ---
 // A check returns true if it passed and the case has not failed. got is memory of kb_alloc; want is host memory.
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity in want must be in got.
+// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity in want has to be in got.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
 // Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
@@ -651,7 +652,8 @@ bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const
 // Passes if |got - want| <= ulps * u for every element; u is the unit in the last place of want in got's type.
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps);
-// Records the result of the caller's own check. error and tolerance go into the record; the text says why it failed.
+// Records the result of the caller's own check. error and tolerance go into the record; the text says why the check
+// failed.
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
     KBI_PRINTF(5, 6);
 
@@ -662,7 +664,8 @@ void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a 
 void kb_expect(kb_state* kb, unsigned expectations); // allows operations of kb_expectation; call it before KB_TIME
 // Runs fn as the timed block. Each run first calls before(kb->stream, user), untimed, if before is not NULL. host: fn
 // is host work, as in KB_TIME_HOST. Returns true when the block has ended. If kb_entry.returns is set, kb_loop may
-// return false. The benchmark function must then return; kbench calls it again, and it must call kb_loop again.
+// return false. The benchmark function must then return; kbench calls that function again, which must call kb_loop
+// again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- outputs and instruments of add-ons and programs ---
@@ -677,7 +680,7 @@ typedef struct kb_planned {  // a planned case
 } kb_planned;
 
 // An output has a command line option and functions that receive the records. Define a kb_output as a static
-// variable, because unset members must be 0. KBENCH_OUTPUT defines an output that writes a file.
+// variable, because unset members must be zero. KBENCH_OUTPUT defines an output that writes a file.
 typedef struct kb_output {
     const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
     const char* argument; // "FILE", for --help; NULL: the option takes no value
@@ -712,12 +715,12 @@ void kb_add_output(kb_output* output); // call it before kb_main; *output must s
 
 struct kbi_inside;
 struct kbi_machine;
-// An instrument has an option and functions that count events. They count in another run of the timed block, in a
-// process that measures no time, for each case that has a time. Define a kb_instrument as a static variable.
+// An instrument has an option and functions that count events. For an instrument, each case that has a time runs its
+// timed block again, in a process that measures no time. Define a kb_instrument as a static variable.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // true: counts host work; false: counts GPU work
-    bool (*ready)(const char* value);     // called before measurements; false after a message: exit code 2
+    bool (*ready)(const char* value);     // called before measurements; false, after a message, gives exit code 2
     bool (*open)(kb_state* kb);           // called before the first run; false: cannot count (see kb_not_found)
     int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs before end(); NULL: 1 run
     bool (*end)(kb_state* kb);            // stops counting; true: kbench calls begin and end again
@@ -739,7 +742,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; *instrument must stay valid
-// To be called between open and close: kb_found sets a counter of the record; kb_not_found says why it is missing.
+// Between open and close, kb_found sets a counter of the record; kb_not_found says why a counter is missing.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -817,13 +820,13 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 }
 #endif
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// KBENCH(op, axes...) { ... } registers the block as benchmark function of operation op, implementation "default". A
+// clang-format off
+// KBENCH(op, axes...) { code } registers code as the benchmark function of operation op, implementation "default". A
 // name may be a string literal or a macro, which is expanded.
-// "default". Names may be string literals, and macros, which are expanded.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_IMPL(op, impl, axes...) registers one implementation of op. The first implementation of op is the baseline.
 #define KBENCH_IMPL(...) \
@@ -861,7 +864,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // An axis has at most KB_AXIS_MAX constant integers, reals (also infinities) or strings; -a NAME=LIST replaces them.
-// LIST may have 0 only if a declared value is below 1, and negative integers only if one is negative.
+// LIST may have 0 only if a declared value is below 1, and negative integers only if a declared value is negative.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -877,9 +880,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
+
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0) compares y[i] with an expression of i, as kb_check does. Call it after
 // KB_TIME, but hx = kb_host(kb, x) before KB_TIME. hx may be NULL: if a case fails, the expression is not evaluated.
-// KB_TIME, but call hx = kb_host(kb, x) before. hx may be NULL, because a failed case does not use the expression.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -895,9 +898,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
     x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
 
-// kb_keep(a, b, ...) makes the compiler compute values, and data of pointers, in each run, as if other code read and
-// changed them. In C, kb_keep takes up to 8 expressions, and only variables and array elements with a text of at most
-// 24 characters count as changed. To keep a bit-field, write +s.bits.
+// kb_keep(a, b, ...) makes the compiler compute values, and data to which pointers point, in each run, as if other
+// code read and changed them. In C, kb_keep takes up to 8 expressions, and only variables and array elements with a
+// text of at most 24 characters count as changed. To keep a bit-field, write +s.bits.
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -905,7 +908,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
-// In C++, overloads in >>cxx replace these macros.
+// In C++, overloads in >>cxx replace the macros kb_fill to kb_check_ulp.
 #define KBI_TYPE_CASE(T, code) T: code,
 #define KB_TYPE_OF(p) _Generic(*(p), KBI_TYPES(KBI_TYPE_CASE) unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
@@ -1015,9 +1018,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     } \
     static void kbi_body_##n(kb_state* kb)
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cxx       C++ overloads: element types from pointers, descriptions by reference, lambdas.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #ifdef __cplusplus
 struct __half;        // cuda_fp16.h
@@ -1132,9 +1135,9 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBENCH_FREE(p) free(p)
 #endif
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>system    foundation: compiler optimisation, and small wrappers of system calls.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Most functions below run once per case; they are not optimised, which shortens compilation. Functions that loop
 // over data are between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE marks functions that are always optimised.
@@ -1146,11 +1149,11 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_OPTIMISE __attribute__((noinline))
 #else
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 1675 // cudafe does not know the pragma optimize; gcc, which runs after cudafe, does
+#pragma nv_diag_suppress 1675 // cudafe does not know the pragma optimize, but gcc, which runs later, knows it
 #endif
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
-#else // in C the pragma optimize changes these macros, and pop_options does not restore them
+#else // in C the pragma optimize changes macros, which pop_options does not restore
 #define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
@@ -1173,8 +1176,8 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_BLANK { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
-// The next functions precede KBI_CODE_BEGIN, because glibc's fortified functions warn if code is not optimised.
-// O_NONBLOCK keeps open() from waiting until another process opens the other end of a pipe.
+// kbi_open_file and the next functions precede KBI_CODE_BEGIN, because fortified functions of glibc warn without
+// optimisation. O_NONBLOCK keeps open() from waiting until another process opens the other end of a pipe.
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
@@ -1206,9 +1209,9 @@ static bool kbi_poll(int file, short events, int milliseconds) {
 static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // -1: waits
 
 KBI_CODE_BEGIN
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>numbers   foundation: writes and reads doubles exactly, in every locale.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Returns the bits of |x|. A comparison of bits works with -ffast-math, which assumes that no NaN or infinity occurs.
 static uint64_t kbi_magnitude(double x) {
@@ -1258,9 +1261,9 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
     return kbi_unlocalise(out), out;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>util      foundation: arenas, growing text, suggestions for mistyped names.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Like realloc, but ends the process if memory is short.
 static void* kbi_grow(void* p, size_t bytes) {
@@ -1345,7 +1348,7 @@ void kb_put(kbi_text* t, const char* format, ...) {
     kbi_vputf(t, format, list);
     va_end(list);
 }
-// Formats to out + start; out has size bytes. A text that is too long is cut between characters, and ends with "...".
+// Writes text to out + start; out has size bytes. A text that does not fit is cut; it ends with "...".
 static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
     int n = vsnprintf(out + start, size - start, format, list);
     if (n < 0 || (size_t)n < size - start) return;
@@ -1614,9 +1617,9 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     memcpy(function, &p, sizeof p);
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // State of the process: its name, and what constructors and the program register.
 static struct kbi_process {
@@ -1643,7 +1646,7 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     fflush(stderr);
 }
 
-// Prints an error message and returns false. If a caller fails, it also returns false, unless it says otherwise.
+// Prints an error message and returns false. A function that has called kbi_error returns false, too.
 KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_list list;
     va_start(list, format);
@@ -1659,9 +1662,9 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
     va_end(list);
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>files     foundation: reads files, replaces them atomically, or appends to them under a lock. Failures set errno.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Reads up to n bytes and returns their number; 0: end of the file; -1: error. If a pipe is empty, waits for data.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
@@ -1675,7 +1678,7 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
     }
 }
 
-// Reads exactly n bytes. If the file ends early, errno is 0.
+// Reads exactly n bytes. Returns false with errno 0 if the file ends early.
 static bool kbi_read_all(int file, void* to, size_t n) {
     ssize_t done = 1;
     for (char* p = (char*)to; n && done > 0; p += done) {
@@ -1724,7 +1727,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// Copies the first line of a regular file without the line end, at most size - 1 bytes. False: the file has none.
+// Copies the first line of a regular file without the line end, at most size - 1 bytes. False: nothing was read.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -1957,7 +1960,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Moves the output, with all text of this run, to a new file beside o->path. errno gives the reason.
+// Moves the output, with all text of this run, to a new file beside o->path. On entry, errno is the reason.
 static bool kbi_out_move(kbi_out* o) {
     const char* reason =
         errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
@@ -2039,7 +2042,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes all waiting lines, and verifies that the file has all lines. False with errno 0: a message was printed.
+// Writes all waiting lines, then checks all lines in the file. Returns false with errno 0 if a message was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
@@ -2053,11 +2056,11 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     return good && !l->moved;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// Not every compiler has a macro for instrumented code, so kbench looks for a function of the instrument's runtime.
+// Not every compiler has a macro for instrumented code, so kbench looks for a function of each instrument's runtime.
 #define KBI_INSTRUMENTS(x) \
     x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
@@ -2093,9 +2096,9 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
     return out;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>names     foundation: names of dtypes and flags.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const struct {
     const char* name;
@@ -2133,7 +2136,7 @@ static const struct {
 KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "the mask of flags in a record has 64 bits");
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
-// On a CPU, some flags need other advice. valgrind and sanitizers do not see the guards of KB_ALLOC.
+// Some flags need other advice on a CPU than on a GPU. valgrind and sanitizers do not see the guards of KB_ALLOC.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (gpu) return kbi_flags[flag].advice;
     return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
@@ -2147,9 +2150,9 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
 KBI_SLOW_END
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>clock     foundation: the host's monotonic clock, and the processor time of a thread, in ns.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static int64_t kbi_clock_ns(int clock) {
     struct timespec t = { 0, 0 };
@@ -2161,9 +2164,9 @@ static int64_t kbi_now(void) { return kbi_clock_ns(CLOCK_MONOTONIC); }
 static double kbi_seconds_since(int64_t start_ns) { return (double)(kbi_now() - start_ns) * 1e-9; }
 
 KBI_SLOW_BEGIN
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cpus      foundation: the processors this process may use, their clock, and who else used them.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
@@ -2283,13 +2286,13 @@ static kbi_load kbi_load_now(const char* root) { // root: /proc
 }
 
 KBI_SLOW_END
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // kb_fill uses Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). The key is the seed (low, high), the counter (block
 // low, block high, tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0. Purpose 1 gives the
-// high halves of uniform 64-bit integers. The value of element i, with its word w and its normal deviate z:
+// high halves of uniform 64-bit integers. With word w and normal deviate z, the value of element i is:
 //   kind         floats                                integers
 //   KB_ZERO      0                                     0
 //   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
@@ -2378,7 +2381,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-// Writes a random permutation (Fisher and Yates) of 0 to n - 1. It depends only on seed, purpose and number.
+// Writes a random permutation of 0 to n - 1 (Fisher and Yates), which depends only on seed, purpose and number.
 static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
     for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
@@ -2415,7 +2418,7 @@ static double kbi_minus_log(uint32_t m) {
 
 // Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
 // u2), rounded to float once. u1 is in (0,1]. The angle u2 = k / 2^24 is split exactly into quarter turns and a rest
-// within 1/8 turn. The Taylor series of its sine and cosine have errors below 2^-40.
+// within 1/8 turn. The Taylor series of the rest's sine and cosine have errors below 2^-40.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1 / 6227020800., -1 / 39916800., 1 / 362880., -1 / 5040., 1 / 120., -1 / 6. };
     static const double cosine[] = { 1 / 479001600., -1 / 3628800., 1 / 40320., -1 / 720., 1 / 24., -0.5, 1 };
@@ -2431,7 +2434,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// Returns an element as its low bits. value is the element, or the normal deviate of an integer element.
+// Returns the bits of an element, in the low bits. value is the element, or the normal deviate of an integer element.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2480,9 +2483,9 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
     }
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #define KBI_STATS_LIMIT 1e150  // largest magnitude of a value: its square and sums of squares stay finite
 #define KBI_STATS_BLOCKS 10    // number of consecutive blocks of a sample; block medians are nearly independent
@@ -2554,7 +2557,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Returns the median of n finite values in O(n) time; NAN if n < 1. scratch has room for n values and may be x.
+// Returns the median of n finite values in O(n) time; NAN if there are none. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2612,11 +2615,12 @@ static double kbi_inflation(double r, int64_t n) {
 }
 
 // Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
-// The first follows from the autocorrelation at lag 1. The second detects slow drift under uncorrelated noise: it is
-// the variance of the sums of 10 blocks, relative to independent values, inflated by lag 1 of the sums. Values are
-// clipped at 3 MAD from the median (Huber 1964), so outliers do not hide autocorrelation; if the MAD is 0, signs
-// replace deviations. If n < 30, only the first inflation counts, and only if it is significant (one-sided 5 %).
-// *spread receives the standard deviation of the clipped values. scratch has room for n values.
+// Inflation A comes from the lag-1 autocorrelation of the values. Inflation B, for slow drift under uncorrelated
+// noise, is the variance of the sums of 10 blocks, relative to independent values, times the inflation by the lag-1
+// autocorrelation of the sums. Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide
+// autocorrelation; if the MAD is 0, signs replace deviations. Below 30 values, only inflation A counts, and only if
+// it is significant (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room
+// for n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2653,12 +2657,13 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
 }
 
 // Computes a 95 % interval of the median of n values that may be autocorrelated. Rank k of the sign test for the
-// effective sample size m becomes rank (k - 1/2) n / m + 1/2. Returns m; NAN, without interval, if n < 6. If m < 6,
-// the interval is unreliable: m counts as 6, and each side has at least t(0.975; 5 df) standard errors, with the
-// variance s^2 / (1 - 1/m), which allows for drift slower than the sample.
+// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the values. Returns m; NAN, without an interval, for
+// less than 6 values. If m < 6, the interval is unreliable. It is then the interval for m = 6, and has at least
+// t(0.975; 5 df) standard errors on each side. The variance s^2 / (1 - 1/m) in the standard error allows for drift
+// slower than the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // 0: only rounding could move the median out of the interval
+    double spread, reach = 0.0; // reach: smallest distance from the median to either end
     *lo = *hi = NAN;
     if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
@@ -2711,8 +2716,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Returns the tick of the timer: the smallest difference of distinct values; 0 if above a tenth of the median. In a
-// continuous sample, this difference is negligible. *distinct receives the number of distinct values.
+// Returns the tick of the timer: the smallest difference of distinct values; 0 if it exceeds a tenth of the median.
+// If values are continuous, the tick is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -2740,7 +2745,7 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
 
 // Returns whether there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and
 // 1 % of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve the
-// gap. The MAD is the larger one of both sides, and at least one tick, so that neighbouring ticks are not modes.
+// gap. The MAD is the larger MAD of the two sides, and at least one tick, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
@@ -2851,7 +2856,7 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
     return rank > 0;
 }
 
-// Returns the noise floor that follows from the interval lo to hi of the A/A control's ratio; NAN without one.
+// Returns the noise floor that follows from the interval lo to hi of the A/A control's ratio; NAN: no interval.
 static double kbi_noise_floor(double lo, double hi) {
     if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
@@ -2870,9 +2875,9 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     return lo > threshold ? KB_FASTER : hi < 1.0 / threshold ? KB_SLOWER : KB_UNRESOLVED;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>spread    foundation: intervals that include scatter between processes and known errors. Pure functions.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Widens a 95 % interval about `centre` by a normal error of standard deviation sd; to NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
@@ -2953,7 +2958,7 @@ static double kbi_spread_reach(const kbi_spread* s, double alpha, double referen
     return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// Returns the weight of a case in the prior of another one. octaves: log2 of the ratio of the two cases' times.
+// Returns the weight of a case in the prior of another case. octaves: log2 of the ratio of the two cases' times.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
 // Computes the statistics of one case alone. log_variance: unbiased log variance (Smyth, Statistical Applications in
@@ -2972,8 +2977,8 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2), from pairs of cases of similar time: how
-// much do their log variances differ beyond chance? Returns 2e6 if they do not differ beyond chance.
+// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). The prior depends on how far log variances
+// of cases with similar times differ beyond chance; 2e6: no further than by chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -3028,9 +3033,9 @@ static void kbi_spread_of(const double* values, int processes, int cases, const 
 }
 KBI_SLOW_END
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>arrays    foundation: comparison of two arrays within a tolerance. Pure functions.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
 
@@ -3099,9 +3104,9 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 
 KBI_SLOW_BEGIN
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>fiber     foundation: functions that suspend and resume, each on its own stack.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // A fiber runs a benchmark function on its own stack in the same thread, and suspends it in its timed loop. The
 // implementations of a comparison thus run on the same core, with the same CUDA context, and one at a time.
@@ -3157,9 +3162,9 @@ static void kbi_fiber_rest(kbi_fiber* f) { (void)f; }
 static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 #endif
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const char kbi_apart_note[] = // note in the record of a case that was compared without fibers
     "measured one after another, not in interleaved rounds: kbench has no fibers for this C library and "
@@ -3170,13 +3175,13 @@ typedef struct kbi_registered { // the registered implementations, in the order 
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: backend of the program
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // KBI_ON_OWN: the program adds the backend
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
 // Result of the inspection of a case's CUDA calls, in a separate process that times nothing.
 typedef struct kbi_verdict {
-    int32_t known;     // 1: the case was inspected; 0: it was not, for the reason in note ("": nobody asked)
+    int32_t known;     // 1: the case was inspected; 0: it was not, for the reason in note ("": not requested)
     int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
     int32_t captures;  // 1: stream capture accepts every call of the block
     int32_t followed;  // 1: the calls were recorded; 0: this machine cannot inspect any case
@@ -3196,7 +3201,7 @@ typedef struct kbi_recipe { // how to measure, from the command line or from a k
     unsigned inside;             // mask of the instruments that profile the untimed block; 0: none
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // a fraction; times in s, warmup_time < 0: until steady state
+    double precision, min_time, max_time, warmup_time; // precision: fraction; times: s; warmup_time < 0: until steady
     int64_t warmup_samples;                            // number of samples; negative: warm-up until steady state
     int64_t samples, rounds;                           // exact number of each; 0: as many as precision requires
     int64_t launches;                                  // launches per sample; 0: the timer chooses
@@ -3232,7 +3237,7 @@ typedef struct kbi_case {
     int n_params, group;
     int place;           // position in the plan, from 1, counted over all shards
     uint64_t key;        // hash of operation and params in any order; cases with equal keys form a group
-    const kb_desc* desc; // description of a measurement inside another program; NULL: planned case
+    const kb_desc* desc; // description of a measurement in another program; NULL: the case is in a plan
 } kbi_case;
 
 // clang-format off
@@ -3248,8 +3253,9 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// Measured peaks of a device, in bytes or operations per second. 0: the device lacks the unit; NaN: not measured;
-// UNTOLD: cannot be measured. Arithmetic peaks depend on the data, because data that draws power lowers the clock.
+// Measured peaks of a device, in bytes or operations per second. A peak is NaN if it was not measured, 0 if the
+// device lacks the unit, and KBI_UNTOLD if it cannot be measured. Data that draws more power lowers the clock and the
+// peak.
 typedef struct kbi_roofs {
     double of[KBI_ROOFS];   // with random data
     double most[KBI_ROOFS]; // with zeros as data, an upper bound for all data
@@ -3274,7 +3280,7 @@ typedef struct kbi_counter { // a value of kb_count or a hardware counter
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-// What kb_keep receives in host work. KBI_KEPT_BY_CALL: compilers cannot remove the work, which is called by pointer.
+// What kb_keep receives in timed host work. KBI_KEPT_BY_CALL: the work is called by pointer, so it is not removed.
 enum kbi_kept { KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL };
 
 typedef struct kbi_measured {
@@ -3298,7 +3304,7 @@ typedef struct kbi_measured {
     char message[1024];
     char cache[8], timer[8]; // cache "": host work
     int64_t n, rounds;       // number of samples and of rounds
-    double* samples;         // ns per launch; the process that receives a result allocates these arrays
+    double* samples;         // ns per launch; a process that receives this struct allocates its arrays
     double* round_ns;        // ns per launch for each round of a comparison
     double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
     int32_t arms, contest;   // number of compared implementations; plan index of the first one
@@ -3336,7 +3342,7 @@ typedef struct kbi_machine {
     double quantum, empty_pair;   // ns: tick of event times; time between two events without work between them
     char truth[64];               // how the bias was found
     double cold;                  // fraction of an L2-sized buffer that is evicted; NaN: not known
-    double counted_cold;          // evicted percent of an L2-sized buffer, by counters; NaN: not known
+    double counted_cold;          // evicted part of an L2-sized buffer in percent, by counters; NaN: not known
     char counted_why[200];        // why counted_cold is NaN
     char tool[24];                // tool that prevents timing, because it changes launches; "": none
     int32_t simulated;            // 1: the tool also changes host work
@@ -3445,9 +3451,9 @@ KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) 
     va_end(list);
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>profile   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_WISH_STREAMS = 1 }; // mask bit: inspect the CUDA calls; higher bits: instruments
 
@@ -3493,9 +3499,9 @@ static kbi_inside* kbi_inside_without(const char* why) { // an empty profile wit
     return in;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>fields    foundation: table of the keys of a record, and the names that select them.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // clang-format off
 typedef enum kbi_kind {
@@ -3576,7 +3582,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the keys with this source from *from, where a text is a char array; an empty text becomes NULL.
+// Copies all keys with this source from *from. A text is a char array in *from; an empty text becomes NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3662,7 +3668,7 @@ static const struct {
 KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has a bit for each column and one more");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // units of a column, from small to large; scales: factors from the unit of key
+static const struct { // units of a column, from small to large; scales: factors that convert from the unit of key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
@@ -3677,7 +3683,7 @@ static const struct { // units of a column, from small to large; scales: factors
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // key that has the value
+    const kbi_key* key; // key of the record that is shown
     bool down;          // --sort: largest value first
     char counter[128];  // name of the counter; "": the value is no counter
 } kbi_shown;
@@ -3743,9 +3749,9 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
     }
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>json      foundation: writes a record as an object, without NaN or Infinity, in every locale.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
     char digits[24];
@@ -3812,9 +3818,9 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
     return length;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>registry  declare: registered benchmarks, in source order.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
 #if KBI_CUDA
@@ -3833,7 +3839,7 @@ static kbi_registered kbi_registry(void) {
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
     kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
     size_t* next = KBI_GROW(NULL, size_t, n); // next[i]: next entry of the operation of entry i; n: none
-    kbi_map operations = KBI_BLANK;           // from an operation to its last entry
+    kbi_map operations = KBI_BLANK;           // maps an operation to its last entry
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
     for (size_t i = 0; i < n; i++) {
@@ -3851,7 +3857,7 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Returns the text of a macro argument, with string literals joined; if there is no text, `otherwise`.
+// Returns the text of a macro argument, with string literals joined; returns `otherwise` if there is no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3919,9 +3925,9 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
     kb_add_from(entry, build);
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cli       plan: table of options, which defines --help, the parser and struct kbi_options.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { // clang-format off
     KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_REGRESSED = 3, KBI_EXIT_UNCERTAIN = 4,
@@ -3960,7 +3966,7 @@ enum {
     KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
-// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An
+// A row has: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An
 // argument in brackets is optional and follows the name and =. --help omits an option without a group.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
@@ -3999,7 +4005,7 @@ enum {
       KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu (default 0)" \
       : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
-    KBI_BARE(fast, "fast", "how long", "0.2 s per case, 2 % precision, no size large", KBI_EFFORT | KBI_COMMON) \
+    KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % precision per case; skip size large", KBI_EFFORT | KBI_COMMON) \
     KBI_BARE(thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
     KBI_SHARE(precision, "precision", "how long", "stop at this half-width of the interval (default 0.5 %)", 1e-300, \
       100, KBI_EFFORT) \
@@ -4068,7 +4074,7 @@ typedef struct kbi_options {
     double warmup_time;   // warm-up in seconds; negative: not given
     int64_t warmup_count; // warm-up samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards; // 0: the plan is not divided; shard is 1 to shards
+    int64_t shards; // number of parts of the plan, 0: no parts; shard is 1 to shards
     int64_t gpu;    // index of the GPU
     char** rest;    // words after the word --, for an option with KBI_REST; NULL: none
     bool usual;     // whether the options of kb_default apply
@@ -4206,7 +4212,7 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// Reads K/N, or K and N of a Slurm task. Unequal steps between task ids are an error, because tasks then have no K.
+// Reads K/N, or gets K and N from a Slurm array task. Unequal steps of task ids are an error: they give no K.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4271,7 +4277,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// Returns the first given option with one of the rules from index *k on, or NULL. *k becomes the index after it.
+// Returns the first given option with one of the rules from index *k on, or NULL. *k becomes the next index.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4382,7 +4388,7 @@ static int kbi_option_named(const char* s, size_t n) {
     return k;
 }
 
-// Sets option k. value is NULL if the option has none.
+// Sets option k. value is NULL if the option has no value.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4517,9 +4523,9 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_dimension { // an axis with the values that will run
     const char* name;
@@ -4602,7 +4608,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
-        return kbi_list_wrong(l, "a step after + is above 0; a factor after * is above 1, its start above 0");
+        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a * range above 0");
     double slack = 1e-9 * (how == '+' ? step : to);
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
@@ -4704,9 +4710,9 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
     return false;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_plan {
     kbi_case* cases; // cases by group, each baseline first; then cases of other shards
@@ -4751,7 +4757,7 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return !o->op.n || i < o->op.n;
 }
 
-// Returns whether --size selects a category; NULL: none. Without --size, --fast omits the category large.
+// Returns whether --size selects a category (NULL: no category). Without --size, --fast omits the category large.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
@@ -4789,7 +4795,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
         if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
         if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
         kbi_put_param(&name, '/', p);
-        uint64_t h = kbi_hash(start, name.s + begin); // finalizer of MurmurHash3 mixes the terms of the sum
+        uint64_t h = kbi_hash(start, name.s + begin); // MurmurHash3's finalizer mixes the terms of the sum key
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
@@ -4820,7 +4826,7 @@ static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wron
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and applies --dtype.
+// Replaces the values of axis d[index] by the values of -a, checks the values, and applies --dtype.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
@@ -5026,7 +5032,7 @@ static void kbi_plan_free(kbi_plan* plan) {
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
-    if (!all->n) kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages");
+    if (!all->n) kbi_error("no benchmark is registered: use @kbench.bench in Python, kb_add in other languages");
 #else
     if (!all->n)
         kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
@@ -5095,7 +5101,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Returns whether each case that can run has a record, in the group that begins at index `first`.
+// Returns whether the group that begins at index `first` has a record of each case that can run.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5138,9 +5144,9 @@ static bool kbi_plan_recall(kbi_plan* plan) { // removes recorded cases from a p
     return good;
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>list      plan: output of --list, --list-ops and --list-sizes.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
@@ -5199,9 +5205,9 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     return o->on[KBI_OPTION_list] || o->on[KBI_OPTION_list_ops] || o->on[KBI_OPTION_list_sizes];
 }
 
-/*----------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>run       measure: state of a running benchmark function, and interface of a device.
-----------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 struct kbi_run;
 
@@ -5233,13 +5239,13 @@ typedef struct kbi_backend {
         const kbi_timer* (*choose)(struct kbi_run* run); // returns the timer for a block of device work
         kb_stream (*stream)(void);
         void (*prepare)(struct kbi_run* run);    // called before each call of the benchmark function
-        const char* (*wait)(void);               // waits; returns the error since the last wait, or NULL
+        const char* (*wait)(void);               // waits for the device; returns its error since the last wait
         bool (*lost)(void);                      // whether the error of wait makes all later work fail
         const char* (*broken)(void);             // returns how the case damaged the context or kb->stream, or NULL
         void (*abandon)(void);                   // opens the launch gate of a block that was left early
         void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
-    struct { // the audit; one of end, compare and left follows begin
+    struct { // the audit; after begin, one of end, compare and left is called
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
