@@ -325,7 +325,7 @@ typedef struct kb_option_set {
     void* values;        // struct that `take` fills
     bool* given;         // given[i]: the command line has option i; NULL: kbench allocates the array
     void (*start)(void); // sets the default values; may be NULL
-    bool (*agree)(void); // checks the options together; prints a message and returns false; may be NULL
+    bool (*agree)(void); // if options do not fit together, prints a message and returns false; may be NULL
     bool own;            // used by kbench as the array `given` of a set with one option
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
@@ -414,7 +414,8 @@ typedef struct kb_desc {
 // Summary of n values, in the unit of the values. NAN means that a statistic is not available. If a value is not
 // finite, or exceeds 1e150 in magnitude, only n is set. Quantiles interpolate linearly between order statistics
 // (Hyndman and Fan 1996, type 7). The 95 % interval contains the median; autocorrelation widens it. std and cv need
-// at least 2 values, the interval and precision 6, p99 300. cv is NAN if the mean is 0, precision if the median is 0.
+// at least 2 values, p99 needs 300, the interval and precision need 6 values. If the mean is 0, cv is NAN; if the
+// median is 0, precision is NAN.
 typedef struct kb_stats {
     int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
@@ -658,8 +659,9 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     KBI_PRINTF(5, 6);
 
 // --- control of the case ---
-void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // skips the case; return after the call
-void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // fails the case; return after the call
+// kb_skip: the case does not apply here. kb_fail: the case cannot be measured. Return after each of these calls.
+void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
+void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
 void kb_expect(kb_state* kb, unsigned expectations); // allows operations of kb_expectation; call it before KB_TIME
 // Runs fn as the timed block. Each run first calls before(kb->stream, user), untimed, if before is not NULL. host: fn
@@ -673,7 +675,7 @@ typedef struct kb_text kb_text; // text that becomes a file; grows as needed
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
 typedef struct kb_planned {  // a planned case
-    const char* name;        // key name of its record
+    const char* name;        // name of the case, as in its record
     int64_t group;           // cases of a comparison group, which are measured together, have the same number
     bool runs;               // whether this machine can run the case
     const kb_result* record; // set by recall: an earlier record; the case is then not measured
@@ -1960,7 +1962,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Moves the output, with all text of this run, to a new file beside o->path. On entry, errno is the reason.
+// Moves the output, with all text of this run, to a new file beside o->path. On entry, errno says why.
 static bool kbi_out_move(kbi_out* o) {
     const char* reason =
         errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
@@ -4212,7 +4214,7 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// Reads K/N, or gets K and N from a Slurm array task. Unequal steps of task ids are an error: they give no K.
+// Reads K/N, or gets K and N from a Slurm array task. Task ids with unequal steps are an error: K is unknown.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4527,7 +4529,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
 -----------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis with the values that will run
+typedef struct kbi_dimension { // an axis and its values in the plan
     const char* name;
     kb_axis_type type;
     kb_param* values;
@@ -5083,7 +5085,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Returns the mask of active instruments that profile cases. host: only instruments for host work count.
+// Returns the mask of active instruments that profile cases. If host is set, the mask has only instruments for host work.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     KBI_EACH_INSTRUMENT(i)
