@@ -5085,7 +5085,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Returns the mask of active instruments that profile cases. If host is set, the mask has only instruments for host work.
+// Returns the mask of active instruments that profile cases; if host is set, of instruments for host work only.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     KBI_EACH_INSTRUMENT(i)
