@@ -284,7 +284,7 @@ typedef enum kb_flag {
 #define KB_AXIS_MAX 32
 typedef enum kb_axis_type { KB_AXIS_END, KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS, KB_AXIS_SIZE } kb_axis_type;
 typedef struct kb_axis {
-    const char* name; // of a KB_AXIS_SIZE: the category (small, medium, large, batch, or your own)
+    const char* name; // name of the axis; in a KB_AXIS_SIZE: the category, such as "small"
     kb_axis_type type;
     int64_t i[KB_AXIS_MAX + 1];     // ends with KB_LAST_INT
     double r[KB_AXIS_MAX + 1];      // ends with KB_LAST_REAL
@@ -2436,7 +2436,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// Returns the bits of an element, in the low bits. value is the element, or the normal deviate of an integer element.
+// Returns the bit pattern of an element, in the low bits. value is the element, or the normal deviate of an integer element.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2665,7 +2665,7 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
 // slower than the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // reach: smallest distance from the median to either end
+    double spread, reach = 0.0; // reach: minimum distance from the median to each end
     *lo = *hi = NAN;
     if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
