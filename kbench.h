@@ -2436,7 +2436,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// Returns the bit pattern of an element, in the low bits. value is the element, or the normal deviate of an integer element.
+// Returns the bit pattern of an element, in the low bits. value: the element, or the normal deviate of an integer one.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
