@@ -17,7 +17,8 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
-    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
+    If benchmarks are in a static library, link it with -Wl,--whole-archive, because a linker otherwise omits them;
+    or call kb_add once with an entry of that library.
 
 HEADERS
 
@@ -27,12 +28,12 @@ HEADERS
 
 WHEN KBENCH WITHHOLDS A TIME
 
-    kbench prints a number, or the reason why there is none. These mistakes raise a flag (KB_FLAGS in >>types): a
-    wrong result, a failed launch, a copy or synchronisation inside the timed block, a block without GPU work, a
-    crash. The time is then withheld and the exit code is 1; the other cases continue. No sample is dropped because
-    of its value.
+    For each case, kbench prints a time, or a flag that says why there is none (KB_FLAGS in >>types). A case gets such
+    a flag if its result is wrong, a launch fails, its timed block copies data, synchronises or does no GPU work, or
+    it crashes. The exit code is then 1; kbench still runs the other cases. kbench never drops a sample because of its
+    value.
 
-CONTENTS (search for >>name, the title of a section; no stage calls functions of a later stage)
+CONTENTS (to find a section, search for >>name; functions call no functions of later stages)
 
     API         >>options >>types >>api >>macros >>cxx
     foundation  >>system >>numbers >>util >>log >>files >>instruments >>names >>clock >>cpus >>random >>stats
@@ -56,47 +57,48 @@ DATA FLOW
     judge     statistics, intervals, flags and verdicts, after all processes of a comparison group
     record    one record per case, in durable files
     render    the table on stdout, and the requested files
-    The program starts itself as the worker. A case that crashes, hangs or exits loses only its own number.
+    The worker process runs the same executable. If a case crashes, hangs or exits, only its own time is lost.
 
 OPTIONS
 
-    prog [options] [FILTER...]      --help, --help all; FILTER is a regular expression
-    exit codes: 0 success; 1 a case failed or was wrong; 2 wrong usage, no matching case or unwritable file; 3 a
-    regression or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected
-    case needs a GPU and there is none; 130 interrupted, with all finished records written
-    A program adds options with kb_add_options. An option of kbench is one row of KBI_OPTIONS in >>cli.
+    prog [options] [FILTER...]      --help all lists the options; FILTER is a regular expression
+    exit codes: 0 success; 1 a case failed or its result was wrong; 2 wrong usage, no matching case or a file that
+    cannot be written; 3 a regression or a missed goal; 4 no reliable comparison, with --fail-on noise; 77 every
+    selected case needs a GPU and there is none; 130 interrupted, with all finished records written
+    A program adds its own options with kb_add_options. The options of kbench are the rows of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line, and
-    syncs them before the next group starts. All keys are always present; null means not available. The table
-    KB_RECORD in >>types has their units and meanings, and defines the fields of kb_result. This is schema 3.
-    Schemas 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record is accepted if
-    executable (key binary), parameters, seed, GPU and processor are the same. If a case of a comparison
-    group has no record, or has failed, the whole group is measured, and its old lines are removed.
-    An output file, except those of --jsonl and --history, replaces the old file when the new one is complete on
-    disk. Several processes may append to one file; each locks it. If another process changes a file during the
-    run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
-    Text of a record, a file or the machine cannot control a terminal, browser or CI log. Control characters,
-    invisible characters and commands of CI logs (::error::, ##[error]) are escaped, as in \x1b.
+    --json FILE writes an array of records, one object per case. --jsonl FILE appends the same objects to FILE, one
+    per line, and syncs FILE to disk before the next comparison group starts. Every record has all keys; null means
+    that a value is not available. The table KB_RECORD in >>types gives the unit and meaning of each key, and defines
+    struct kb_result. This is schema 3. Schemas 1 and 2 had one key, mode, for cache and timer, and the key
+    stage_shared for shared_buffers.
+    --resume (of kbench_report.h) measures only cases that have no valid record in the --jsonl file. A record is valid
+    if its executable (key binary), parameters, seed, GPU and processor are those of this run. If a case of a
+    comparison group has no valid record, or has failed, kbench measures the whole group and removes its old lines.
+    kbench replaces an old output file only when the new file is complete on disk; --jsonl and --history append.
+    Several processes may append to one file, because each process locks the file. If another process changes an
+    output file during the run, kbench returns 2 and saves the records in FILE.PID.jsonl or FILE.PID.json.
+    kbench escapes control characters, invisible characters and commands of CI logs (::error::, ##[error]), for
+    example as \x1b. Text from a record, a file or the machine thus cannot control a terminal, browser or CI log.
 
 MEMORY RULES
 
-    kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns.
-    They contain 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or after a
-    buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
-    512. The function must free what it allocates by other means; device memory that it leaves is flagged LEAK.
-    If an allocation fails, the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
+    kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns. New
+    buffers contain 0xFF bytes, a NaN in every float type. A write into the 4 KiB before or after a buffer is reported
+    as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The function must
+    free memory that it allocates by other means, such as cudaMalloc; device memory that it does not free raises the
+    flag LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
 #elif !defined(KBENCH_H)
 #define KBENCH_H
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>options   What to define before including the file.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
     KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it for the
@@ -111,7 +113,7 @@ MEMORY RULES
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
-// Files with benchmarks refer to one of these symbols: another version, or a library without CUDA, does not link.
+// A benchmark refers to one of these symbols, so it does not link with another version or a build without CUDA.
 #define KBI_DEMAND kbench_0_1_0
 #define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
@@ -120,10 +122,10 @@ MEMORY RULES
 #if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
-// -std=c11 hides POSIX unless this macro is defined before the first system header.
+// With -std=c11, system headers declare POSIX only if _DEFAULT_SOURCE is defined before the first header.
 #if defined(KBENCH_IMPLEMENTATION) && !defined(_GNU_SOURCE) && !defined(_DEFAULT_SOURCE)
 #if defined(_FEATURES_H) && !defined(__USE_MISC) && !defined(_BSD_SOURCE)
-#error "a system header hides POSIX here: include kbench.h before it, or compile with -std=gnu11"
+#error "an earlier system header hides POSIX functions: include kbench.h first, or compile with -std=gnu11"
 #endif
 #define _DEFAULT_SOURCE 1
 #endif
@@ -133,7 +135,7 @@ MEMORY RULES
 #include <stdint.h>
 #if defined(__cplusplus) && (defined(__cpp_exceptions) || defined(__EXCEPTIONS))
 #define KBI_EXCEPTIONS 1
-#include <new> // the smallest header that declares std::exception; CUDA's headers include it as well
+#include <new> // the smallest header that declares std::exception
 #else
 #define KBI_EXCEPTIONS 0
 #endif
@@ -151,61 +153,60 @@ MEMORY RULES
 #define KBI_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #define KBI_CONSTRUCTOR __attribute__((constructor))
 #if defined(KBENCH_SHARED)
-#define KBI_INLINE // other languages call these functions by name, so the library must export them
+#define KBI_INLINE // other languages call KBI_INLINE functions by name, so a library exports them
 #elif defined(__GNUC__) || defined(__clang__)
 #define KBI_INLINE static inline __attribute__((unused))
 #else
 #error "kbench.h needs gcc, clang or nvcc on top of one of them (constructors register the benchmarks)"
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // clang-format off
 typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on the cpu backend
 
 typedef enum kb_dtype {
     KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64,
-    KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
-    KB_E4M3, KB_E5M2 // 8-bit floats (OCP): e4m3 has no infinity, and ends at 448; e5m2 ends at 57344
+    KB_TF32,         // stored as f32; tensor cores round each value to 11 significant bits
+    KB_E4M3, KB_E5M2 // 8-bit floats (OCP): the largest finite value is 448 in e4m3, 57344 in e5m2
 } kb_dtype;
-// Element types for compilers that have none. __half, __nv_bfloat16, ... of CUDA are accepted as well.
+// Element types for compilers without small floats. Types of CUDA, such as __half, are accepted as well.
 typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
 typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 
 // A value that kb_fill writes depends only on the seed, the index of the element and the number of earlier kb_fill
-// calls. For integers, KB_UNIFORM makes every bit random, and KB_NORMAL gives round(8 * normal).
+// calls. In an integer array, KB_UNIFORM makes every bit random; KB_NORMAL rounds 8 times a normal deviate.
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
     KB_UNIFORM, // [0, 1)
-    KB_IOTA     // 0, 1, 2, ...; 8-bit floats saturate at their largest value
+    KB_IOTA     // element i is i; 8-bit floats saturate at their largest finite value
 } kb_kind;
-// Memory of KB_ALLOC (host memory on the cpu backend), of KB_ALLOC_HOST, and of KB_ALLOC_PINNED (page-locked).
+// Place of a buffer: GPU memory (on the cpu backend: host memory), host memory, or page-locked host memory.
 typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
-// The kind of memory traffic of a launch selects the measured peak with which kb_bytes_as compares.
+// kb_bytes_as compares a launch with the measured peak of one kind of memory traffic.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-typedef enum kb_expectation { // operations that a timed block may contain; see kb_expect
+typedef enum kb_expectation { // operations that kb_expect allows in a timed block
     KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
-    KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
-    KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: a note replaces the audit. Not needed with CUPTI
+    KB_EXPECT_ALLOC = 2,      // memory allocation and release; the host clock then times the block (timer wall)
+    KB_EXPECT_SYNC = 4,       // synchronisation; the host clock then times the block (timer wall)
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects; kbench then skips the audit. Not needed with CUPTI
 } kb_expectation;
-// The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN the mark follows the time.
-//   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
+// Flags. The table prints the name of an ERROR instead of a time, and the mark of a WARN after the time.
+//   x(name, level, mark, what happened, why the time is withheld or doubtful, what to do)
 #define KB_FLAGS(x) \
     x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
       "fix the kernel, or widen the tolerance of kb_check") \
-    x(STALE, ERROR, "", "the last launch did not write the output", "launches that did no work would count", \
+    x(STALE, ERROR, "", "the last launch did not write the output", "launches without work would count as fast", \
       "write the output in every launch; reset state in KB_SAMPLE") \
-    x(WORK_CHANGED, ERROR, "", "later launches did different work", "their time is not that of the checked work", \
+    x(WORK_CHANGED, ERROR, "", "later launches did different work", "the time is not that of the checked work", \
       "do the same work in every launch; reset state in KB_SAMPLE") \
     x(CUDA_ERROR, ERROR, "", "CUDA reported an error", "a failed launch returns at once and would look fast", \
       "run compute-sanitizer to find the failing access or call") \
@@ -222,61 +223,61 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", "an allocation is slower than most kernels", \
       "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
-      "the timer does not see work of that stream", \
-      "launch on kb->stream, or let it wait for the other stream (an event)") \
+      "the timer sees only work that kb->stream waits for", \
+      "launch on kb->stream, or make kb->stream wait for an event of the other stream") \
     x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak", "the declared work was not done", \
-      "check kb_bytes, kb_flops and its type, and what the kernel computes") \
+      "check what kb_bytes and kb_flops declare, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
       "cached data would count as data in memory", "allocate data with KB_ALLOC, or time cached data: --hot") \
-    x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "it did not finish, so it has no time", \
+    x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "an unfinished case has no time", \
       "raise --timeout, or look for a hang") \
     x(OOM, ERROR, "", "there was not enough memory", "the case did not run", "reduce the size, or free memory") \
-    x(CRASHED, ERROR, "", "the case crashed or exited", "it did not finish, so it has no time", \
-      "run it with --no-isolate under a debugger") \
+    x(CRASHED, ERROR, "", "the case crashed or exited", "an unfinished case has no time", \
+      "run the case with --no-isolate under a debugger") \
     x(OVERRUN, ERROR, "", "the case wrote outside a buffer", "the output may be right only by chance", \
       "run compute-sanitizer to find the write") \
     x(BAD_CASE, ERROR, "", "the benchmark function failed or used kbench incorrectly", \
       "the time would not be that of the intended work", "fix the benchmark function as the message says") \
     x(FLOOR, WARN, "FL", "the uncertainty of the timer's bias exceeds 5 % of the time", \
-      "much of the time may be the timer's own", "do more work per launch") \
+      "the timer's bias may be a large part of the time", "do more work per launch") \
     x(QUANTISED, WARN, "QU", "the timer's resolution exceeds 1 % of the time", \
-      "the +- cannot show differences smaller than one tick of the timer", "do more work per launch") \
+      "differences below one tick of the timer cannot be seen", "do more work per launch") \
     x(UNGATED, WARN, "UG", "the launches were not queued before the clock started", \
-      "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
+      "the time may include launch latency", "submit less work in the timed block, and do not synchronise in it") \
     x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
       "call kb_check or KB_CHECK_EACH after the timed block") \
     x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", "a cool GPU would be faster", \
-      "let the GPU cool, or lock a clock that it can sustain: nvidia-smi -lgc") \
+      "let the GPU cool, or lock a sustainable clock: nvidia-smi -lgc") \
     x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "the time changes with the clock", \
       "lock the clock (nvidia-smi -lgc), or try --thorough") \
     x(UNSETTLED, WARN, "US", "the warm-up ended before the time reached a steady state", \
       "early samples may differ from later ones", "try --thorough, or a longer --warmup") \
     x(DRIFT, WARN, "DR", "the time drifts during the samples", \
-      "the median lies between an earlier and a later state", "try --thorough, or a longer --warmup") \
+      "the median lies between early and late times", "try --thorough, or a longer --warmup") \
     x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other group", \
-      "look at samples_ms in the record; --procs 5 shows other processes") \
-    x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
+    x(BIMODAL, WARN, "BI", "the samples form two groups of at least 25 % each", \
+      "the median of the next run may differ", "look at samples_ms in the record, or use --procs 5") \
+    x(OUTLIERS, WARN, "OU", "outliers move the median by more than the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
     x(NOISY, WARN, "NO", "the half-width of the interval exceeds 5 % of the time", \
-      "smaller differences cannot be detected", "close other programs, use --cpu N, or raise --max-time") \
+      "differences below 5 % cannot be detected", "close other programs, use --cpu N, or raise --max-time") \
     x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
-      "their placement alone changes the time by 3 %", "use KB_ALLOC, in the same order in each implementation") \
-    x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
+      "buffer addresses alone can change the time by 3 %", "use KB_ALLOC, in the same order in each implementation") \
+    x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "the time may include the work of other processes", \
       "end the other processes (see nvidia-smi), or use another --device") \
     x(DECLARED_BYTES, WARN, "DY", "kb_bytes declares over 10 % more bytes than the counters measured", \
       "GB/s and the share of the peak are too high", "compare kb_bytes with the bytes of --counters") \
     x(DECLARED_FLOPS, WARN, "DL", "kb_flops declares over 10 % more operations than the counters measured", \
       "GFLOP/s and the share of the peak are too high", "compare kb_flops with the operations of --counters") \
-    x(CONSTANT_DATA, WARN, "CD", "the inputs are constant", "random data can run slower", \
+    x(CONSTANT_DATA, WARN, "CD", "the inputs are constant", "the kernel can be slower with random data", \
       "fill the inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
-    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less memory", \
-      "free what the function allocates, or allocate it with KB_ALLOC") \
+    x(LEAK, WARN, "LK", "the benchmark function did not free its device memory", "later cases have less memory", \
+      "free all memory that the function allocates, or use KB_ALLOC") \
     x(DEBUG_BUILD, WARN, "DB", "the program was compiled without optimisation, or is instrumented", \
-      "its host code is slower than in normal use", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
+      "host code runs slower than when optimised", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
 typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
@@ -288,23 +289,23 @@ typedef enum kb_flag {
 #define KB_AXIS_MAX 32
 typedef enum kb_axis_type { KB_AXIS_END, KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS, KB_AXIS_SIZE } kb_axis_type;
 typedef struct kb_axis {
-    const char* name; // KB_AXIS_SIZE: the category (small, medium, large, batch, or your own)
+    const char* name; // name of the axis; in a KB_AXIS_SIZE: the category, such as "small"
     kb_axis_type type;
     int64_t i[KB_AXIS_MAX + 1];     // ends with KB_LAST_INT
     double r[KB_AXIS_MAX + 1];      // ends with KB_LAST_REAL
     const char* s[KB_AXIS_MAX + 1]; // ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
-#define KB_LAST_REAL __builtin_nan("") // a NaN, so that infinities can be values
+#define KB_LAST_REAL __builtin_nan("") // terminates r; a NaN, because an infinity can be a value
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
 typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
 
-// How the file that registers or opens a benchmark was compiled.
+// How the source file that contains a benchmark was compiled.
 typedef struct kb_build {
-    const char* compiler; // version text of the compiler, and some of its options
+    const char* compiler; // version of the compiler, and options such as fast-math
     bool optimised, cuda;
-    void (*call)(kb_body body, kb_state* kb); // C++: calls body and reports its exceptions. NULL: C
+    void (*call)(kb_body body, kb_state* kb); // calls a C++ benchmark function and reports its exceptions; NULL: C
     const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
     const int32_t *marks, *marks_end;         // source lines that kb_keep and KBENCH mark; see KBI_MARK
 } kb_build;
@@ -315,39 +316,39 @@ typedef struct kb_option {
     const char* argument; // "FILE": a value is required; "[=SET]": optional, written --name=SET; NULL: no value
     const char* group;    // heading in --help; NULL: not shown
     const char* help;     // description of the option in --help
-    // Parses value (NULL: none was given) and stores it at values + offset. Returns false after printing a message.
+    // Parses value (NULL: there is none) and stores it in *values. Returns false after an error message.
     bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
-    size_t offset;     // in bytes
-    double low;        // low, high: limits of the value, if take uses them
-    int64_t high;
-    const char* words; // allowed values, if take uses them
+    size_t offset;     // of the value in *values, in bytes
+    double low;        // smallest allowed number, if `take` checks it
+    int64_t high;      // largest allowed number, if `take` checks it
+    const char* words; // allowed words, if `take` checks them
     unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;        // passed to take
-    bool* given;         // count elements: which options were given; NULL: kbench allocates them
-    void (*start)(void); // sets the default values. Or NULL
-    bool (*agree)(void); // checks the options together; returns false after printing a message. Or NULL
-    bool own;            // whether the set belongs to kbench
+    void* values;        // struct that `take` fills
+    bool* given;         // given[i]: the command line has option i; NULL: kbench allocates the array
+    void (*start)(void); // sets the default values; may be NULL
+    bool (*agree)(void); // if options do not fit together, prints a message and returns false; may be NULL
+    bool own;            // used by kbench as the array `given` of a set with one option
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation. The KBENCH macros register it, or a program does by kb_add. The struct, and
-// everything it points to, must live as long as the program.
+// One implementation of one operation. The KBENCH macros register such an entry; other code passes one to kb_add. The
+// struct, and everything that it points to, must stay valid until the program ends.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
-    kb_body body;        // the benchmark function
+    kb_body body;
     void* user;          // becomes kb->user in the benchmark function
     const kb_axis* axes; // ends with an axis of type KB_AXIS_END; NULL: none
     const char* origin;  // "own", "vendor" or "user" (the default)
-    int rung;            // position among the variants of a kernel, from the slowest, 1; 0: none
-    kb_needs needs;      // on a machine without this hardware the cases are not planned
-    int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
+    int rung;            // rank among the variants of a kernel, 1 for the naive one; 0: not ranked
+    kb_needs needs;      // a case is planned only on a machine with this hardware
+    int min_sm;          // lowest compute capability of the GPU, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
-    bool returns;        // true: if kb_loop returns false, the function returns, and is called again (no fiber)
+    bool returns;        // true: kbench suspends the function without a fiber; see kb_loop
     // set by kb_add
     const char* file;
     int line, order;
@@ -358,10 +359,10 @@ typedef struct kb_entry {
 // The argument of a benchmark function. Fields are read-only.
 struct kb_state {
     kb_stream stream; // the stream for all GPU work of the timed block
-    kb_dtype dtype;   // value of the axis of KB_DTYPE; KB_NODTYPE without that axis
+    kb_dtype dtype;   // element type, from the axis KB_DTYPE; KB_NODTYPE: the case has no such axis
     const char* operation;
     const char* implementation;
-    const char* direction; // value of the string axis "dir"; NULL without that axis
+    const char* direction; // value of the axis "dir", a string; NULL: the case has no such axis
     void* user;            // from kb_entry, kb_desc or kb_run
     uint64_t seed;         // --seed; the default is 42
     bool gpu;              // whether KB_ALLOC allocates GPU memory
@@ -375,31 +376,31 @@ typedef struct kb_param { // value of one axis in one case; type says which of i
     const char* s;
 } kb_param;
 
-// Description of a measurement, for kb_open, kb_run and kb_compare. 0 or NULL selects the default.
+// Description of a measurement, for kb_open, kb_run and kb_compare. A field that is 0 or NULL gets its default.
 typedef struct kb_desc {
     const char* name;           // the operation; required
     const char* implementation; // default: "default"
     const char* dtype;          // "f32", "bf16", ...: goes into the record, and sets kb->dtype
     double bytes, flops, items; // per launch, as with kb_bytes, kb_flops and kb_items
-    void (*before)(kb_stream stream, void* user); // kb_run: untimed reset before each sample
+    void (*before)(kb_stream stream, void* user); // untimed reset, which kb_run calls before each sample
     void* user;                                   // kb_open: becomes kb->user
     int64_t samples;                              // exact number of samples; 0: as many as precision needs
-    double precision; // half-width of the interval / median at which sampling stops; default: 0.005
+    double precision; // sampling stops at this half-width of the interval / median; default: 0.005
     double max_time;  // longest sampling time, in seconds; default: 1
     unsigned expect;  // bits of kb_expectation
     uint64_t seed;    // default: 42
     int device;       // index of the GPU, from 0; one process can use only one GPU
     bool host;        // kb_run: the function is host code, as with KB_TIME_HOST
-    void (*check)(kb_state* kb, void* user); // kb_run: called after the first and after the last run of the function
+    void (*check)(kb_state* kb, void* user); // kb_run calls check after the first and after the last run of fn
     const char* mode;       // GPU work: "cold" (default), "hot" or "graph" (hot, launched back to back)
-    const kb_param* params; // n_params values for the record and the name of the case
+    const kb_param* params; // array of n_params axis values, for the record and the name of the case
     int n_params;
-    uint32_t end_canary; // leave it zero: detects an uninitialised struct
+    uint32_t end_canary; // must be 0: detects an uninitialised struct
 } kb_desc;
 
 // The statistics of the samples: rows of KB_RECORD, and fields of kb_stats.
 #define KB_STATISTICS(x) \
-    x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean over processes") \
+    x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean over all processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
     x(real, time_ms_min, time, stats(min), "ms: shortest") \
@@ -409,120 +410,122 @@ typedef struct kb_desc {
     x(real, time_ms_p25, time, stats(p25), "ms: 0.25 quantile of the samples") \
     x(real, time_ms_p75, time, stats(p75), "ms: 0.75 quantile of the samples") \
     x(real, time_ms_p95, time, stats(p95), "ms: 0.95 quantile of the samples") \
-    x(real, time_ms_p99, time, stats(p99), "ms: 0.99 quantile of the samples; from 300 samples on") \
+    x(real, time_ms_p99, time, stats(p99), "ms: 0.99 quantile of the samples; null below 300 samples") \
     x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of the 95 % interval of time_ms") \
     x(real, time_ms_ci_high, time, stats(ci_high), "ms: upper end of the 95 % interval of time_ms") \
     x(real, cv, time, stats(cv), "standard deviation / mean") \
-    x(real, precision, time, stats(precision), "half-width of the interval / median")
+    x(real, precision, time, stats(precision), "half-width of the 95 % interval / median")
 
-// Summary of n values, in their unit. NAN means "not available". If a value is not finite, or exceeds 1e150 in
-// magnitude, only n is set. Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7). The
-// interval contains the median and is widened for autocorrelation. std and cv need 2 values, the interval and
-// precision 6, p99 300. cv needs a mean other than 0, and precision a median other than 0.
+// Summary of n values, in the unit of the values. NAN means that a statistic is not available. If a value is not
+// finite, or exceeds 1e150 in magnitude, only n is set. Quantiles interpolate linearly between order statistics
+// (Hyndman and Fan 1996, type 7). The 95 % interval contains the median; autocorrelation widens it. std and cv need
+// at least 2 values, p99 needs 300, the interval and precision need 6 values. If the mean is 0, cv is NAN; if the
+// median is 0, precision is NAN.
 typedef struct kb_stats {
     int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
 #define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
     KB_STATISTICS(KBI_X)
 #undef KBI_X
-    double outliers_mild;   // fraction of n between 1.5 and 3 interquartile ranges outside p25 and p75 (Tukey 1977)
-    double outliers_severe; // fraction of n beyond 3 ranges; the range is at least one tick of the timer
-    double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
+    double outliers_mild;   // fraction of values that lie 1.5 to 3 interquartile ranges beyond p25 or p75 (Tukey)
+    double outliers_severe; // fraction of values over 3 interquartile ranges (at least 3 ticks) beyond p25 or p75
+    double lag1;            // autocorrelation at lag 1, from -1 to 1; NAN if n < 3 or all values are equal
     double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
-    int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
-    int bimodal;            // 1: two modes, each with at least 10 % of the values, and at most 2 % between. The
-                            // gap exceeds 5 MAD of each, 5 timer ticks and 1 % of the median. 0 below 30 values
-    int64_t distinct;       // number of different values; few mean a coarse timer
+    int drift_significant;  // 1: |drift| exceeds 1 %, and the order of the block medians is not random (p < 0.01)
+    int bimodal;            // 1: two groups, each of 10 % of the values or more, at most 2 % between. 0: n < 30
+                            // The gap between the groups exceeds 5 MAD, 5 timer ticks and 1 % of the median
+    int64_t distinct;       // number of different values; a small number means a coarse timer
     double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
 } kb_stats;
 
 // Result of a comparison, from the interval of the speedup (time of the baseline / time of this implementation).
 typedef enum kb_verdict {
     KB_NO_VERDICT, // nothing was compared
-    KB_FASTER,     // the whole interval lies above 1 + noise floor
-    KB_SLOWER,     // the whole interval lies below 1 - noise floor
-    KB_EQUIVALENT, // the whole interval lies within the margin; takes precedence over FASTER and SLOWER
-    KB_UNRESOLVED  // none of these: too few interleaved rounds, or too much noise
+    KB_FASTER,     // the interval of the speedup lies above 1 + noise floor
+    KB_SLOWER,     // the interval of the speedup lies below 1 / (1 + noise floor)
+    KB_EQUIVALENT, // the speedup's interval lies within the equivalence margin; overrides FASTER and SLOWER
+    KB_UNRESOLVED  // too few interleaved rounds, or too much noise, for another verdict
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
-// The record of a case: the struct kb_result, the order of the keys in JSON, and the keys to select and sort by.
-// Kinds: text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or
-// -1 for null), params, samples, flags, status and verdict.
-//   x(kind, key, group, source, meaning with its unit)
-// source: kbi_result_take copies the member of stats, measured or machine. A function of the stage judge or record
-// sets keys whose source is code or timed. Without a time, the keys of stats and timed are null.
+// The record of a case: struct kb_result, the keys of JSON in their order, and the names that --columns takes. Kinds:
+// text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or -1 for
+// null), params, samples, flags, status and verdict.
+//   x(kind, key, group, source, meaning with its unit).
+// If source is stats, measured or machine, kbi_result_take copies the named member of that struct. If source is code
+// or timed, a function of the stage judge or record sets the key. In a case without a time, keys whose source is
+// stats or timed are null.
 #define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
     x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
     x(text, implementation, what, code, "the implementation") \
-    x(text, origin, what, code, "own, vendor or user") \
-    x(whole, rung, what, code, "position among the operation's variants; 1 is the naive kernel") \
+    x(text, origin, what, code, "origin of the implementation: own, vendor or user") \
+    x(whole, rung, what, code, "rank among the operation's variants; 1 is the naive kernel") \
     x(text, dtype, what, code, "element type of the data") \
     x(whole, batch_size, what, code, "value of the axis batch_size") \
     x(whole, sequence_length, what, code, "value of the axis sequence_length") \
     x(whole, tensor_dimension, what, code, "value of the axis tensor_dimension") \
-    x(params, params, what, code, "every axis and its value; numbers stay numbers") \
+    x(params, params, what, code, "value of every axis by name; a number is a JSON number") \
     x(whole, planned, what, code, "number of planned cases of this operation and direction") \
     KB_STATISTICS(x) \
     x(whole, samples, time, stats(n), "number of samples; none is dropped") \
     x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
-    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (back-to-back launches); null: host work") \
+    x(text, cache, time, measured(cache), "cache state: cold, hot, rotate or graph (hot, back to back); null: host") \
     x(text, timer, time, measured(timer), "the timer: events, cupti or wall (host clock)") \
-    x(real, time_ms_raw, time, timed, "ms: the median before the bias was subtracted") \
+    x(real, time_ms_raw, time, timed, "ms: median of the samples before bias_ms was subtracted") \
     x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
-    x(real, floor_ms, time, timed, "ms: time that the timer shows for an empty kernel in this mode") \
+    x(real, floor_ms, time, timed, "ms: time that the timer gives for an empty kernel with the same cache state") \
     x(real, wall_ms, time, code, "ms: elapsed time of the whole case") \
-    x(whole, launches_per_sample, time, code, "runs of the block that are averaged into one sample") \
-    x(whole, samples_retaken, time, code, "samples that were disturbed and taken again") \
-    x(whole, processes, time, timed, "number of processes that gave a median") \
-    x(samples, process_ms, time, timed, "ms: the median of each process") \
+    x(whole, launches_per_sample, time, code, "runs of the timed block that are averaged into one sample") \
+    x(whole, samples_retaken, time, code, "number of samples that were repeated because a stall disturbed them") \
+    x(whole, processes, time, timed, "number of processes that have a median in process_ms") \
+    x(samples, process_ms, time, timed, "ms: median of the samples of each process") \
     x(real, inference_speed, rate, timed, "launches per second: 1000 / time_ms") \
-    x(real, throughput_gbps, rate, timed, "1e9 bytes per second, from kb_bytes") \
-    x(real, gflops, rate, timed, "1e9 operations per second, from kb_flops") \
+    x(real, throughput_gbps, rate, timed, "GB/s (1e9 bytes per second), from kb_bytes") \
+    x(real, gflops, rate, timed, "GFLOP/s (1e9 operations per second), from kb_flops") \
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
-    x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
-    x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type, as f32 or int8") \
+    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: percent of a copy of equal size") \
+    x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type such as int8") \
     x(text, compute_roof, rate, timed, "arithmetic peak of the element type, even if memory limits the case") \
-    x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
-    x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
-    x(real, bytes, rate, measured(bytes), "declared bytes per launch") \
-    x(real, flops, rate, measured(flops), "declared operations per launch") \
+    x(real, compute_roof_gflops, rate, timed, "GFLOP/s of the arithmetic peak that compute_roof names") \
+    x(text, bound, rate, timed, "what limits the time: memory, compute or latency; by counters: L2 or launch") \
+    x(real, bytes, rate, measured(bytes), "bytes per launch that kb_bytes declared") \
+    x(real, flops, rate, measured(flops), "operations per launch that kb_flops declared") \
     x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
     x(real, bytes_per_joule, rate, code, "bytes per joule: kb_bytes / energy_mj") \
-    x(params, counters, rate, code, "values by name: kb_count, --counters, --ncu and --nsys") \
-    x(params, counter_units, rate, code, "units of the counters, if given") \
+    x(params, counters, rate, code, "values of kb_count, --counters, --ncu and --nsys, by name") \
+    x(params, counter_units, rate, code, "units of the counters, by name") \
     x(real, memory_mb, memory, code, "MiB: peak device memory of the case") \
     x(whole, memory_bytes, memory, measured(memory), "bytes: peak device memory of the case") \
     x(real, host_memory_mb, memory, code, "MiB: peak host memory of the case") \
-    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function did not free") \
-    x(text, baseline, contest, code, "implementation that the others are compared with") \
+    x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the case did not free") \
+    x(text, baseline, contest, code, "implementation with which the other implementations are compared") \
     x(real, speedup, contest, code, "time of the baseline / time of this case, from interleaved rounds") \
     x(real, speedup_low, contest, code, "lower end of the 95 % interval of speedup, simultaneous over the group") \
-    x(real, speedup_high, contest, code, "upper end of that 95 % interval") \
+    x(real, speedup_high, contest, code, "upper end of the 95 % interval of speedup; see speedup_low") \
     x(real, noise_floor, contest, code, "deviation of speedup from 1 that identical code may show") \
     x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT or UNRESOLVED, against the baseline") \
-    x(text, rating, contest, code, "best verified time / this time: excellent >= 0.8, good >= 0.5, fair >= 0.2") \
+    x(text, rating, contest, code, "fastest verified time / time_ms: excellent >= 0.8, good >= 0.5, fair >= 0.2") \
     x(truth, shared_buffers, contest, code, "whether all implementations ran on the same buffers") \
     x(text, winner, contest, code, "the fastest implementation, if at least two have times") \
     x(truth, winner_certain, contest, code, "whether the winner is significantly faster than every other case") \
     x(status, status, trust, measured(status), "ok, failed, skipped") \
     x(truth, verified, trust, measured(verified), "whether the checks passed; null if nothing was checked") \
     x(real, max_error, trust, measured(max_error), "largest error that the checks found") \
-    x(real, tolerance, trust, measured(tolerance), "error that the checks allowed") \
+    x(real, tolerance, trust, measured(tolerance), "largest error that the checks allow") \
     x(flags, flags, trust, measured(flags), "names of the raised flags (KB_FLAGS)") \
     x(text, message, trust, measured(message), "notes, for people") \
-    x(text, kernel, kernel, measured(kernel), "name of the first kernel of the block") \
-    x(text, grid, kernel, code, "grid of the kernel, XxYxZ blocks") \
-    x(text, block, kernel, code, "block of the kernel, XxYxZ threads") \
+    x(text, kernel, kernel, measured(kernel), "name of the first kernel of the timed block") \
+    x(text, grid, kernel, code, "number of blocks in the grid of the kernel, as XxYxZ") \
+    x(text, block, kernel, code, "number of threads in a block of the kernel, as XxYxZ") \
     x(whole, registers, kernel, measured(registers), "registers per thread") \
     x(whole, shared_bytes, kernel, measured(shared_bytes), "shared memory per block, in bytes") \
     x(whole, local_bytes, kernel, measured(local_bytes), "local memory per thread, in bytes") \
-    x(real, occupancy_theoretical, kernel, measured(occupancy), "percent of the threads of an SM that can reside") \
-    x(real, occupancy_achieved, kernel, code, "percent of the threads of an SM that were resident, by counters") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), "theoretical occupancy: percent of an SM's threads") \
+    x(real, occupancy_achieved, kernel, code, "achieved occupancy: percent of an SM's threads, by counters") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -530,42 +533,42 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, driver, machine, machine(driver), "version of the driver") \
     x(text, cuda, machine, machine(cuda), "version of the CUDA runtime") \
     x(text, no_gpu, machine, code, "why no GPU was used; null with a GPU") \
-    x(text, tool, machine, machine(tool), "tool, as compute-sanitizer, because of which nothing was timed") \
-    x(real, copy_roof_gbps, machine, code, "1e9 bytes per second: measured peak of copies, read plus written") \
-    x(real, read_roof_gbps, machine, code, "1e9 bytes per second: measured peak of reads") \
-    x(real, write_roof_gbps, machine, code, "1e9 bytes per second: measured peak of writes") \
-    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz of the SMs at the end of the samples") \
-    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz of the device memory") \
-    x(truth, clocks_locked, machine, machine(clocks_locked), "whether the clocks are locked") \
-    x(real, power_w, machine, measured(power), "W at the end of the samples") \
-    x(real, energy_mj, machine, code, "mJ per launch, in back-to-back launches: --energy") \
-    x(real, idle_power_w, machine, code, "W of the idle GPU before these launches; energy_mj includes it") \
+    x(text, tool, machine, machine(tool), "tool, such as compute-sanitizer, that prevented all timing") \
+    x(real, copy_roof_gbps, machine, code, "GB/s: measured peak of copies (bytes read plus bytes written)") \
+    x(real, read_roof_gbps, machine, code, "GB/s: measured peak of reads") \
+    x(real, write_roof_gbps, machine, code, "GB/s: measured peak of writes") \
+    x(real, sm_clock_mhz, machine, measured(sm_clock), "MHz: clock of the SMs at the end of the samples") \
+    x(real, memory_clock_mhz, machine, measured(memory_clock), "MHz: clock of the device memory") \
+    x(truth, clocks_locked, machine, machine(clocks_locked), "whether the clocks of the GPU are locked") \
+    x(real, power_w, machine, measured(power), "W: power of the GPU at the end of the samples") \
+    x(real, energy_mj, machine, code, "mJ per launch, measured by --energy in back-to-back launches") \
+    x(real, idle_power_w, machine, code, "W: power of the idle GPU, measured by --energy; energy_mj includes it") \
     x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
-    x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
+    x(text, throttle, machine, measured(throttle), "why the GPU lowered its clock") \
     x(whole, l2_bytes, machine, code, "bytes of L2 cache") \
     x(truth, ecc, machine, machine(ecc), "whether ECC is on") \
     x(truth, mig, machine, machine(mig), "whether the GPU is partitioned (MIG)") \
     x(text, host, machine, code, "name of the host") \
     x(text, cpu, machine, code, "name of the processor") \
-    x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as 0,2-3") \
-    x(real, cpu_clock_mhz, machine, measured(cpu_clock), "MHz of the processor at the end of the samples") \
+    x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as in 0,2-3") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), "MHz: clock of the processor at the end of the samples") \
     x(text, cpu_governor, machine, machine(governor), "frequency governor of the processor; null if unknown") \
     x(truth, cpu_boost, machine, machine(boost), "whether the processor may exceed its nominal clock") \
-    x(whole, preemptions, machine, measured(preemptions), "preemptions of the process during the samples") \
+    x(whole, preemptions, machine, measured(preemptions), "number of preemptions during the samples") \
     x(real, cpu_waited, machine, measured(cpu_waited), "percent of the time in which the process waited for a CPU") \
     x(real, cpu_stolen, machine, measured(cpu_stolen), "percent of busy processor time that the hypervisor took") \
     x(text, kernel_version, machine, code, "version of the operating system's kernel") \
     x(params, environment, machine, code, "properties of the machine, by name: aslr, cpu_limit, ...") \
     x(text, kbench_version, run, code, "version of kbench") \
-    x(whole, schema, run, code, "version of this table: 3") \
+    x(whole, schema, run, code, "version of the record's format: 3") \
     x(text, date, run, code, "UTC, as 2026-01-31T23:59:59Z") \
     x(text, binary, run, code, "hash of the executable") \
     x(text, command, run, code, "the command line") \
     x(whole, seed, run, code, "seed of the data and of random orders") \
-    x(text, git_commit, run, code, "commit of the folder in which the program ran") \
+    x(text, git_commit, run, code, "git commit of the folder in which the program ran") \
     x(text, build, run, code, "compiler and options") \
     x(text, run_id, run, code, "identifier of the run") \
-    x(text, shard, run, code, "K/N: which part of the plan this run measured") \
+    x(text, shard, run, code, "K/N if the run measured only part K of N parts of the plan (--shard)") \
     x(whole, place, run, code, "position of the case in the whole plan, from 1")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
@@ -578,13 +581,13 @@ typedef struct kb_result {
 #define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
-    const struct kbi_inside* inside; // profile of the case, only in memory: no output file has it; NULL: none
+    const struct kbi_inside* inside; // profile of the case; no output file contains it; NULL: none
     struct kbi_arena* owned;         // memory of the strings, params and samples; kb_result_free frees it
 } kb_result;
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>api       Functions, by task. Unless a comment says otherwise, no function keeps a pointer of the caller.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #ifdef __cplusplus
 extern "C" {
@@ -593,159 +596,165 @@ extern "C" {
 // --- run ---
 // For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Call these before kb_main; the argument must stay valid. kb_default: options, as "--fast", that apply if the
-// command line selects no cases and no duration. kb_add_options: options of an add-on or of the program.
+// Call kb_default and kb_add_options before kb_main; the argument must stay valid. kb_default sets options, such as
+// "--fast", for command lines that select neither cases nor a duration. kb_add_options adds the options of an add-on
+// or program.
 void kb_default(const char* options);
 void kb_add_options(kb_option_set* set);
-// kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
+// Like kb_add, kb_open, kb_run and kb_compare, but the caller passes the build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
 kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build);
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build);
-kb_result kb_close(kb_state* kb);       // ends kb_open; pass the result to kb_result_free
+kb_result kb_close(kb_state* kb);       // ends kb_open; free the result with kb_result_free
 void kb_result_free(kb_result* result); // frees the memory of a result, not the struct
 void kb_print(const kb_result* results, int64_t n); // prints n results as the table, on stdout
-// Writes n results to path as a JSON array; replaces the file atomically. Returns false after a message on stderr.
+// Replaces a file atomically by a JSON array of n results. Returns false after a message on stderr.
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
-// Writes a record as JSON, like snprintf: at most size bytes; returns the length of the whole text.
+// Writes a record as JSON. Like snprintf, writes at most size bytes and returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
 // Returns a number for bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
 // "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// Returns the case while kb_run or kb_compare calls a function or check for it; elsewhere NULL.
+// Returns the current case in a function or check that kb_run or kb_compare calls; NULL elsewhere.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
 int64_t kb_int(kb_state* kb, const char* axis);
 double kb_real(kb_state* kb, const char* axis);
 const char* kb_str(kb_state* kb, const char* axis);
-bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; never fails the case
+bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; an unknown axis is no error
 
 // --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
-void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
-void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
-// As kb_bytes and kb_flops, for a given peak. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
+void kb_bytes(kb_state* kb, double bytes); // bytes a launch must read and write, for GB/s and percent of the peak
+void kb_flops(kb_state* kb, double flops); // number of arithmetic operations, for GFLOP/s and percent of the peak
+// Like kb_bytes and kb_flops, for a chosen peak. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
-void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
+void kb_items(kb_state* kb, double items);   // number of other work items, for items_per_second
 void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
-// Sets a counter of the record. At most 16 names of a-z, 0-9 and _ per case. unit may be "".
+// Sets a counter of the record; unit may be "". A case has at most 16 counters. Names consist of a-z, 0-9 and _.
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-// Allocates count elements of size bytes until the case ends, filled with 0xFF. NULL: the case has failed (OOM).
+// Allocates count * size bytes, set to 0xFF, until the case ends. NULL means that the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
+// kb_to_host and kb_from_host wait for kb->stream, then copy bytes. Do not call them in KB_TIME or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// Returns a copy of a kb_alloc buffer from p to its end; kbench frees the copy. NULL: the case has failed.
+// Returns a host copy of a buffer of kb_alloc, from p on; kbench frees the copy. Returns NULL if the case has failed.
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- checks of n elements, after the timed block (before it: BAD_CASE). They return whether the check passed, and
-// false if the case has failed. got is memory of kb_alloc, want host memory. NaNs and infinities must be equal ---
+// --- checks of n elements, after the timed block; an earlier check is a BAD_CASE ---
+// A check returns true if it passed and the case has not failed. got is memory of kb_alloc; want is host memory.
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for every element.
+// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity in want has to be in got.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
 // Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance);
-// Passes if |got - want| <= ulps units in the last place, of got's type at want.
+// Passes if |got - want| <= ulps * u for every element; u is the unit in the last place of want in got's type.
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps);
-// Records the result of the caller's own check. error and tolerance go into the record; the text says what was wrong.
+// Records the result of the caller's own check. error and tolerance go into the record; the text says why the check
+// failed.
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
     KBI_PRINTF(5, 6);
 
 // --- control of the case ---
-void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case does not apply here; then return
-void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case cannot be measured; then return
+// kb_skip: the case does not apply here. kb_fail: the case cannot be measured. Return after each of these calls.
+void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
+void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
-void kb_expect(kb_state* kb, unsigned expectations);                  // bits of kb_expectation, before the timed block
-// Runs a function as the timed block: each run calls before(kb->stream, user), untimed, if it is not NULL, and then
-// fn. host: as with KB_TIME_HOST. Returns true when the block has ended. false occurs only with kb_entry.returns: the
-// benchmark function must return, and make this call again when it is called again.
+void kb_expect(kb_state* kb, unsigned expectations); // allows operations of kb_expectation; call it before KB_TIME
+// Runs fn as the timed block. Each run first calls before(kb->stream, user), untimed, if before is not NULL. host: fn
+// is host work, as in KB_TIME_HOST. Returns true when the block has ended. If kb_entry.returns is set, kb_loop may
+// return false. The benchmark function must then return; kbench calls that function again, which must call kb_loop
+// again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- outputs and instruments of add-ons and programs ---
-typedef struct kb_text kb_text; // text of a file; grows as needed
+typedef struct kb_text kb_text; // text that becomes a file; grows as needed
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
-typedef struct kb_planned {  // a case of the plan
-    const char* name;        // its name in the record
-    int64_t group;           // cases with the same number form a comparison group and are measured together
-    bool runs;               // whether this machine can run it
-    const kb_result* record; // set by recall: the result to use; the case is then not measured
+typedef struct kb_planned {  // a planned case
+    const char* name;        // name of the case, as in its record
+    int64_t group;           // cases of a comparison group, which are measured together, have the same number
+    bool runs;               // whether this machine can run the case
+    const kb_result* record; // set by recall: an earlier record; the case is then not measured
 } kb_planned;
 
-// An output: a command line option, and functions that receive the records. Define it as a static variable: unset
-// members must be 0. KBENCH_OUTPUT defines an output that writes a file.
+// An output has a command line option and functions that receive the records. Define a kb_output as a static
+// variable, because unset members must be zero. KBENCH_OUTPUT defines an output that writes a file.
 typedef struct kb_output {
     const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
     const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
-    // Appends n records to the text, which replaces the option's file at the end of the run unless it is empty.
+    // Appends n records to a text. At the end of the run, a text that is not empty replaces the file of the option.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // A file is replaced if it is empty, or begins with `begins` and has `inside` in its first `lines` lines (0: 8).
+    // Only a file that is empty, or begins with `begins` and has `inside` in its first `lines` (0: 8) lines, is
+    // replaced.
     const char *begins, *inside;
     int lines;
-    // ready: called before files are opened; open: before cases are measured. False after a message: exit code 2.
+    // ready is called before files are opened, open before cases are measured. Each may print a message and return
+    // false; the exit code is then 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
-    // Called instead of a run. Returns the exit code, or -1 to continue with a run.
+    // Does something else instead of measuring. Returns the exit code, or -1 if kbench has to measure after all.
     int (*instead)(const char* value);
-    // Called before the n cases are measured; sets the records of known cases, which the output owns. If a case has
-    // to run, so does its group. like: values common to all records of this run; NULL: the cases that have to run
-    // are only listed. False after a message: exit code 2.
+    // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns. If
+    // one case has to run, all cases of its group run. like: values that all records of this run share; NULL: kbench
+    // only lists the cases that have to run. May print a message and return false; the exit code is then 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
-    void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below the record's row
-    // Called after everything is written, with the exit code so far. Returns the new exit code.
+    void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below the table row of the record
+    // Called when all files are written. code: the exit code so far. Returns the new exit code.
     int (*end)(const kb_result* records, int64_t n, int code);
-    const char* value; // value of the option; kbench sets this member and all that follow
-    bool on;           // whether the option was given
+    const char* value; // argument of the option; kbench sets `value` and all members below it
+    bool on;           // the option was given
     struct kb_output* next;
     kb_option row;
     kb_option_set set;
 } kb_output;
-void kb_add_output(kb_output* output); // call it before kb_main; output must stay valid
+void kb_add_output(kb_output* output); // call it before kb_main; *output must stay valid
 
 struct kbi_inside;
 struct kbi_machine;
-// An instrument: a command line option, and functions that count events in the timed block of each case that has a
-// time. The block runs again, in a process that measures no time. Define it as a static variable, as kb_output.
+// An instrument has an option and functions that count events. For an instrument, each case that has a time runs its
+// timed block again, in a process that measures no time. Define a kb_instrument as a static variable.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
-    bool host;                            // whether it counts host work; false: GPU work
-    bool (*ready)(const char* value);     // called before anything is measured; false after a message: exit code 2
-    bool (*open)(kb_state* kb);           // called before the first run; false: it cannot count; see kb_not_found
-    int64_t (*begin)(kb_state* kb);       // starts counting; returns how many runs precede end(). NULL: 1 run
-    bool (*end)(kb_state* kb);            // stops counting; returns true to repeat the calls of begin and end
-    void (*close)(kb_state* kb);          // called after the last run
-    double seconds;                       // expected duration per case; 0: a few runs
-    bool (*before)(void);                 // called before the first case; false: no data, exit code 2
-    void (*after)(void);                  // prints below the table
+    bool host;                            // true: counts host work; false: counts GPU work
+    bool (*ready)(const char* value);     // called before measurements; false, after a message, gives exit code 2
+    bool (*open)(kb_state* kb);           // called before the first run; false: cannot count (see kb_not_found)
+    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs before end(); NULL: 1 run
+    bool (*end)(kb_state* kb);            // stops counting; true: kbench calls begin and end again
+    void (*close)(kb_state* kb);          // called after the last run of the block
+    double seconds;                       // expected duration per case in seconds; 0: that of a few runs
+    bool (*before)(void);                 // called before the first case; false: there is no data, exit code 2
+    void (*after)(void);                  // prints text below the table
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
-    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: plan index
+    void (*amend)(kb_result* record, int64_t number); // changes a record before flags are set; number: plan index
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
-    // Marks the case and its phase for a profiler, even if the option is off: ends range *range if it is not 0, and
-    // begins one if name is not NULL. category: the operation of a case, or "phase".
+    // Marks a case or phase for an external profiler, even without the option. Ends the range *range unless it is 0,
+    // and begins a range unless name is NULL. category: the operation of a case, or "phase".
     void (*range)(uint64_t* range, const char* name, const char* category);
-    const char* value; // value of the option; kbench sets this member and all that follow
-    bool on;           // whether the option was given
-    unsigned bit;      // bit of this instrument in the set of active ones
+    const char* value; // argument of the option; kbench sets `value` and all members below it
+    bool on;
+    unsigned bit;      // bit of this instrument in a mask of instruments
     struct kb_instrument* next;
     kb_option row;
     kb_option_set set;
 } kb_instrument;
-void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Call these between open and close. They set a counter of the record, or say why it is missing.
+void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; *instrument must stay valid
+// Between open and close, kb_found sets a counter of the record; kb_not_found says why a counter is missing.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
-kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order in which they were taken
+kb_stats kb_summarize(const double* samples, int64_t n); // pass the samples in the order of measurement
 const char* kb_dtype_name(kb_dtype dtype);               // "f32"
 kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
 size_t kb_dtype_size(kb_dtype dtype);                    // bytes per element
@@ -772,7 +781,7 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 #else
 #define kbi_call_body NULL
 #endif
-// The linker defines these bounds of the section kbi_marks.
+// The linker defines these symbols: begin and end of the section kbi_marks.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -795,20 +804,20 @@ KBI_INLINE const kb_build* kbi_build(void) {
 
 // --- benchmarks without macros; the record says how the file that calls these functions was compiled ---
 
-// Registers one implementation; entry must stay valid. The order is that of file, line and call; the first entry
-// of an operation is the baseline.
+// Registers one implementation; *entry must stay valid. Implementations are sorted by file, line and call; the first
+// one of an operation is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Measures the KB_TIME loop between kb_open and kb_close, in the calling process. NULL: out of memory. If desc is
-// invalid, the loop does not run, and the result of kb_close says why. Until kb_close, kbench handles SIGCONT to
-// notice stops of the process, and calls the program's handler of SIGCONT, too.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process. Returns NULL if memory is short. If
+// desc is invalid, the loop does not run, and the result of kb_close says why. Until kb_close, kbench handles
+// SIGCONT, so that it notices when the process was stopped; it also calls the program's handler of SIGCONT.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
-// Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
+// Measures fn(stream, user) as the timed block. Free the result with kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// Compares n functions in interleaved rounds, and judges each against the first. The first description sets name,
-// params, host, mode, samples, precision, max_time, seed and device; in the others they may be zero. users: n
-// pointers, or NULL. results: n records, for kb_result_free. Returns whether all functions were measured.
+// Compares n functions in interleaved rounds, and judges each against the first function. The first description sets
+// name, params, host, mode, samples, precision, max_time, seed and device; other descriptions may leave them 0.
+// users: n pointers, or NULL. results: n records, for kb_result_free. Returns whether all functions were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -818,15 +827,15 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>macros    The statements a benchmark is written in.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // clang-format off
-// KBENCH(op, axes...) { ... } registers the benchmark function that follows as operation op, implementation
-// "default". Names may be string literals, and macros, which are expanded.
+// KBENCH(op, axes...) { code } registers code as the benchmark function of operation op, implementation "default". A
+// name may be a string literal or a macro, which is expanded.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_IMPL(op, impl, axes...) registers one implementation of op. The first one registered is the baseline.
+// KBENCH_IMPL(op, impl, axes...) registers one implementation of op. The first implementation of op is the baseline.
 #define KBENCH_IMPL(...) \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
@@ -845,10 +854,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Defines a main function that runs all registered benchmarks.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
-// The timed block: GPU work on kb->stream if this file is compiled with CUDA, else host work. kbi_next returns
-// the number of runs until its next call. In C++ the destructor of kbi_loop detects a block left early.
+// KB_TIME marks the timed block: GPU work on kb->stream if this file is compiled with CUDA, else host work. kbi_next
+// returns how often the block runs before the next kbi_next. In C++, ~kbi_loop detects a block left early.
 #define KB_TIME(kb) KBI_TIME(kb, false)
-// The timed block is host work, also with CUDA (timer wall).
+// KB_TIME_HOST marks a timed block of host work, also with CUDA (timer wall).
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
 #ifdef __cplusplus
 #define KBI_TIME(kb, host) \
@@ -861,8 +870,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
-// Axes of integers, reals (also infinities) or strings: at most KB_AXIS_MAX constant expressions. -a NAME=LIST
-// replaces the values. It accepts integers below 1 (below 0) only if a declared value is below 1 (below 0).
+// An axis has at most KB_AXIS_MAX constant integers, reals (also infinities) or strings; -a NAME=LIST replaces them.
+// LIST may have 0 only if a declared value is below 1, and negative integers only if a declared value is negative.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -874,13 +883,13 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // A point or small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
 #define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
-// Allocates n elements of type T on the GPU (host memory on the cpu backend), on the host, or page-locked there.
+// Allocate n elements of type T in GPU memory (cpu backend: host memory), host memory, or page-locked host memory.
 #define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
-// Compares got[i] with an expression of i, as kb_check: KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0). Use it after
-// KB_TIME, but call hx = kb_host(kb, x) before. hx may be NULL, because a failed case does not use the expression.
+// KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0) compares y[i] with an expression of i, as kb_check does. Call it after
+// KB_TIME, but hx = kb_host(kb, x) before KB_TIME. hx may be NULL: if a case fails, the expression is not evaluated.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -889,16 +898,16 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// Element types of C and C++. C adds unsigned long long where it needs an entry without a comma.
+// Element types of C and C++. unsigned long long is missing, because KB_TYPE_OF needs a last entry without a comma.
 #define KBI_TYPES(x) \
     x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
     x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
     x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
     x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
 
-// kb_keep(a, b, ...) makes the compiler compute values, and the data of pointers, as if other code read and changed
-// them, so no later code is computed in advance. C accepts up to 8 expressions. C assumes changes only of variables
-// and array elements whose text has at most 24 characters. A bit-field is kept as +s.bits.
+// kb_keep(a, b, ...) makes the compiler compute values, and data to which pointers point, in each run, as if other
+// code read and changed them. In C, kb_keep takes up to 8 expressions, and only variables and array elements with a
+// text of at most 24 characters count as changed. To keep a bit-field, write +s.bits.
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -906,7 +915,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
-// For C++, >>cxx has overloads of these functions.
+// In C++, overloads in >>cxx replace the macros kb_fill to kb_check_ulp.
 #define KBI_TYPE_CASE(T, code) T: code,
 #define KB_TYPE_OF(p) _Generic(*(p), KBI_TYPES(KBI_TYPE_CASE) unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
@@ -919,11 +928,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Puts a mark for a source line into a linker section. Marks tell whether a block keeps a value. The mark is 8 *
-// line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+// Puts a mark for a source line into a linker section; marks tell whether a timed block keeps a value. The mark is 8
+// * line, plus 4 if the compiler knows the kept value, or plus 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm statement with the object as output hides its value: integers and pointers in a general register, floats in
-// a floating-point register, other types in memory. If constraints offer a choice, clang uses memory.
+// An asm statement with an object as output hides its value. Integers and pointers are in a general register, floats
+// in a floating-point register, other types in memory. With a choice of constraints, clang would use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -948,8 +957,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEEP_6(a, ...) KBI_KEEP_1(a); KBI_KEEP_5(__VA_ARGS__)
 #define KBI_KEEP_7(a, ...) KBI_KEEP_1(a); KBI_KEEP_6(__VA_ARGS__)
 #define KBI_KEEP_8(a, ...) KBI_KEEP_1(a); KBI_KEEP_7(__VA_ARGS__)
-// C cannot test for an lvalue, but a text of only letters, digits, _ and [] is a name or an element. Compilers accept
-// a memcmp of literals as a constant expression, but no comparison of characters.
+// C cannot test for an lvalue, but a text of only letters, digits, _ and [] is a variable or an array element. In
+// constant expressions, compilers accept memcmp of literals, but no comparison of characters.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
 #define KBI_IN_NAME(c) \
     (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
@@ -962,7 +971,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
-// A copy is kept instead of the object if the object is const or constant, or an array, which decays to a pointer.
+// If an object is const, a constant, or an array (which decays to a pointer), its copy is kept instead.
 #define KBI_KEEP_1(x) \
     do { \
         enum { kbi_keep_named = KBI_NAME(#x) }; \
@@ -973,7 +982,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         }; \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
         enum { \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: integers and pointers; 8: floats */ \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* <= 5: integer, pointer; 8: float */ \
             kbi_keep_word = kbi_keep_class <= 5 && sizeof(((void)0, KBI_OBJECT(x))) <= sizeof(void*), \
             kbi_keep_float = kbi_keep_class == 8 && sizeof(((void)0, KBI_OBJECT(x))) <= 8 \
         }; \
@@ -1016,9 +1025,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     } \
     static void kbi_body_##n(kb_state* kb)
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cxx       C++ overloads: element types from pointers, descriptions by reference, lambdas.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #ifdef __cplusplus
 struct __half;        // cuda_fp16.h
@@ -1039,7 +1048,7 @@ template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>
     }
 KBI_X(kb_check, tolerance) KBI_X(kb_check_norm, tolerance) KBI_X(kb_check_ulp, ulps)
 #undef KBI_X
-// kb_keep. kbi_operand: 0 memory, 1 general register, 2 register for floats.
+// kb_keep puts a value of kbi_operand<0> in memory, <1> in a general register, <2> in a register for floats.
 template <int where> struct kbi_operand {};
 template <class T> struct kbi_operand_of :
     kbi_operand<!__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*)> {};
@@ -1065,8 +1074,8 @@ KBI_KEEPER(class T, class... Rest) kbi_keep(T&& x, Rest&&... rest) {
 }
 // clang-format on
 
-// An exception, break or return must end the timed block before the objects of the benchmark function are
-// destroyed: freeing their memory would wait for a stream that waits for kbench.
+// If an exception, break or return leaves the timed block, ~kbi_loop ends the block before objects of the benchmark
+// function are destroyed. Otherwise a destructor that frees memory would wait for a stream that waits for kbench.
 struct kbi_loop {
     kb_state* kb;
     int64_t left;
@@ -1121,7 +1130,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#if !defined(KBI_FIBERS) && defined(__GLIBC__) // musl has no ucontext: the cases of a group run one after another
+#if !defined(KBI_FIBERS) && defined(__GLIBC__) // musl has no ucontext, so the cases of a group run one after another
 #include <ucontext.h>
 #define KBI_FIBERS 1
 #elif !defined(KBI_FIBERS)
@@ -1133,12 +1142,12 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBENCH_FREE(p) free(p)
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>system    foundation: compiler optimisation, and small wrappers of system calls.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// Most functions below run once per case, so they are compiled without optimisation, which compiles faster. Functions
-// that loop over data are between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE: always optimised.
+// Most functions below run once per case; they are not optimised, which shortens compilation. Functions that loop
+// over data are between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE marks functions that are always optimised.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
@@ -1147,11 +1156,11 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_OPTIMISE __attribute__((noinline))
 #else
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 1675 // cudafe does not know the pragma, but gcc, which follows, does
+#pragma nv_diag_suppress 1675 // cudafe does not know the pragma optimize, but gcc, which runs later, knows it
 #endif
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
-#else // in C the pragma changes these macros, and pop_options does not restore them
+#else // in C the pragma optimize changes macros, which pop_options does not restore
 #define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
@@ -1174,25 +1183,25 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_BLANK { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
-// These functions precede KBI_CODE_BEGIN because without optimisation glibc's fortified versions cause warnings.
-// O_NONBLOCK: opening a pipe without a process at its other end must not block the program.
+// kbi_open_file and the next functions precede KBI_CODE_BEGIN, because fortified functions of glibc warn without
+// optimisation. O_NONBLOCK keeps open() from waiting until another process opens the other end of a pipe.
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-// Opens closed standard files: otherwise a file that is opened later could become stdout and receive the table.
+// Opens stdin, stdout and stderr if closed; otherwise a file opened later could become stdout and get the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
 }
-// Makes standard files blocking, because stdio loses text if a non-blocking pipe is full.
+// Makes stdout and stderr blocking, because stdio loses text if a non-blocking pipe is full.
 static void kbi_block_standard_files(void) {
     for (int file = 1; file <= 2; file++) {
         int flags = fcntl(file, F_GETFL);
         if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Duplicates a file descriptor to 100 or above if the limit permits, because some code closes all low ones.
+// Duplicates a file descriptor to 100 or above if the limit permits, because some code closes all low descriptors.
 static int kbi_high_file(int file) {
     int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
     return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -1207,11 +1216,11 @@ static bool kbi_poll(int file, short events, int milliseconds) {
 static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // -1: waits
 
 KBI_CODE_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>numbers   foundation: writes and reads doubles exactly, in every locale.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// Returns the bits of |x|. Bits are compared because -ffast-math assumes that no NaN or infinity occurs.
+// Returns the bits of |x|. A comparison of bits works with -ffast-math, which assumes that no NaN or infinity occurs.
 static uint64_t kbi_magnitude(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -1228,7 +1237,7 @@ static void kbi_unlocalise(char* s) {
     memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// As strtod, with '.' as the decimal point in every locale. A comma ends the number.
+// Reads a number like strtod, but with '.' as decimal point in every locale. A comma ends the number.
 static double kbi_real_of(const char* s, char** end) {
     const char* locale_point = localeconv()->decimal_point;
     if (strcmp(locale_point, ".") == 0) return strtod(s, end);
@@ -1241,7 +1250,7 @@ static double kbi_real_of(const char* s, char** end) {
     return x;
 }
 
-// Returns the shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
+// Writes x as "%g" does, with the fewest of 15, 16 or 17 digits from which strtod returns x.
 static const char* kbi_number(double x, char out[40]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, x);
@@ -1249,21 +1258,21 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-// Writes x with `digits` significant digits. From 1e15 on, the text has an exponent.
+// Writes x with `digits` significant digits. If x is 1e15 or more, the text has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = 1; // digits before the point
-    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
+    int whole = 1; // digits before the decimal point
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds x before digits are counted: 9.9999 becomes 10.00
     const char* exponent = strchr(out, 'e');
     if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
     if (whole <= 15) snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
     return kbi_unlocalise(out), out;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>util      foundation: arenas, growing text, suggestions for mistyped names.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// realloc that ends the process if it fails.
+// Like realloc, but ends the process if memory is short.
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (q) return q;
@@ -1273,10 +1282,10 @@ static void* kbi_grow(void* p, size_t bytes) {
 #define KBI_GROW(p, type, n) ((type*)kbi_grow(p, sizeof(type) * (size_t)(n)))
 
 typedef struct kbi_arena { // memory of strings and arrays that are freed together
-    char* block;           // the newest block; its first bytes point to the previous one
+    char* block;           // the newest block; it begins with the address of the previous block
     size_t used, size;
 } kbi_arena;
-static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
+static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // returns zeroed memory, aligned to 16 bytes
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
         size_t size = KBI_MAX(bytes + 16, (size_t)4096);
@@ -1304,10 +1313,10 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return (char*)(n ? memcpy(p, s, n) : p);
 }
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
-// Returns a copy, which KBENCH_FREE releases.
+// Returns a copy of s; free it with KBENCH_FREE.
 static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
-struct kb_text { // text that grows; s, once allocated, ends with a 0
+struct kb_text { // text that grows; s is NULL or ends with a 0
     char* s;
     size_t n, size;
 };
@@ -1346,7 +1355,7 @@ void kb_put(kbi_text* t, const char* format, ...) {
     kbi_vputf(t, format, list);
     va_end(list);
 }
-// Formats into out + start, in an array of size bytes. A longer text is cut after a UTF-8 character; "..." follows.
+// Writes text to out + start; out has size bytes. A text that does not fit is cut; it ends with "...".
 static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
     int n = vsnprintf(out + start, size - start, format, list);
     if (n < 0 || (size_t)n < size - start) return;
@@ -1365,7 +1374,7 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// Returns the length of the UTF-8 sequence at s, and its character in code. 0: invalid (also overlong, surrogate).
+// Returns the length of the UTF-8 sequence at s and sets *code to its character; 0: the sequence is invalid.
 static int kbi_utf8(const char* s, unsigned* code) {
     static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned first = (unsigned char)*s;
@@ -1387,7 +1396,7 @@ static bool kbi_invisible(unsigned code) {
         if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
-static bool kbi_starts_invisible(const char* s) { // returns whether the first character of s is invisible
+static bool kbi_starts_invisible(const char* s) { // whether the first character of s is invisible
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
@@ -1402,7 +1411,7 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
 KBI_SLOW_END
 // Appends text from outside the program so that no terminal, browser or CI log executes it. Escapes invisible
 // characters and commands of CI logs ("::" that does not follow a name, "##"). Bytes that are not UTF-8 become
-// U+FFFD. json: for the inside of a JSON string; otherwise tabs and line ends become spaces.
+// U+FFFD. If json is set, escapes s for a JSON string; if not, tabs and line ends become spaces.
 static void kbi_escape(kbi_text* t, const char* s, bool json) {
     const char first = json ? '"' : ':', second = json ? '\\' : ':';
     for (unsigned code; *s;) {
@@ -1442,7 +1451,7 @@ static void kbi_json_real(kbi_text* t, double x) {
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-// Prints a text as a line, and frees it.
+// Prints a text as one line and frees the text.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
     kbi_clean(&line, text->s);
@@ -1462,7 +1471,7 @@ KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
-// Compares names of n and m bytes, ignoring case, and treating '-' and '_' as equal.
+// Compares names of n and m bytes, ignoring case, '-' and '_'.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1475,12 +1484,12 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// Returns the next word of a list; sets n to the length of the word at p. "tile(64, 2),plain" has two words.
+// Returns the next word of a list; *n becomes the length of the word at p. "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
         depth += strchr("([{", p[*n]) ? 1 : strchr(")]}", p[*n]) ? -1 : 0;
-    if (depth) *n = strcspn(p, ","); // unclosed brackets are ordinary characters
+    if (depth) *n = strcspn(p, ","); // if a bracket is not closed, any comma ends the word
     return p + *n + (p[*n] == ',');
 }
 
@@ -1494,7 +1503,7 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Returns the edit distance, ignoring case. A swap of neighbours is one edit (Damerau 1964). 64: name too long.
+// Returns the edit distance, ignoring case; 64: a name is too long. Swapped neighbours are one edit (Damerau 1964).
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
@@ -1517,7 +1526,7 @@ typedef struct kbi_nearest { // the offered name that is most similar to the wan
     const char* name;
     int distance;
 } kbi_nearest;
-// Considers one offered name. A wanted name that is its first or last part has distance 1, as p99 of time_ms_p99.
+// Considers name. A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1536,15 +1545,15 @@ static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s
 
 typedef struct kbi_mapped {
     uint64_t key; // a hash or an address; 0: the slot is free
-    intptr_t at;  // value: an index or an address
+    intptr_t at;  // value of the key: an index or an address
 } kbi_mapped;
 typedef struct kbi_map { // hash table with linear probing
-    kbi_mapped* slots;   // at most half are used
-    size_t n, size;      // n: used slots; size: all slots, a power of 2
+    kbi_mapped* slots;   // at most half of the slots are used
+    size_t n, size;      // number of used slots; number of all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // a map whose values are not used
+typedef kbi_map kbi_set; // a map of which only the keys matter
 
-// Returns the slot of a key, or the free slot for kbi_map_take. The slot is valid until the next call.
+// Returns the slot of a key, or a free slot for kbi_map_take. The slot is valid until the next kbi_map_find.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
@@ -1577,7 +1586,7 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-// "41.23 us": four digits, one to three of them before the point.
+// Writes a time like "41.23 us", with four digits, of which one to three are before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
     static const char* const units[] = { "s", "ms", "us", "ns" };
     char number[40];
@@ -1609,28 +1618,28 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Stores a function of a library in the function pointer *function, or NULL.
+// Sets the function pointer *function to a function of a library; to NULL if there is none.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>log       foundation: warnings and errors, one line each, on stderr.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// State of the process: its name, and the registrations before main.
+// State of the process: its name, and what constructors and the program register.
 static struct kbi_process {
-    const char* program; // first word of each message; NULL: kbench
+    const char* program; // program name, which begins each message; NULL: kbench
     bool quiet;          // --quiet: print errors only
     const char* usual;   // options of kb_default; NULL: none
-    kb_entry* entries;   // list; constructors of other files add to it
+    kb_entry* entries;   // list of registered entries
     int entry_count;
-    const kb_entry* last_entry; // end of the list: the only entry without a next one
+    const kb_entry* last_entry; // last entry of the list
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
-    const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
+    const char* own_device; // name of a backend that the program adds, for --device NAME; NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
 #define KBI_EACH_OUTPUT(o) for (kb_output* o = kbi_process.outputs; o; o = o->next)
@@ -1644,7 +1653,7 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     fflush(stderr);
 }
 
-// Prints an error message. Returns false.
+// Prints an error message and returns false. A function that has called kbi_error returns false, too.
 KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_list list;
     va_start(list, format);
@@ -1660,11 +1669,11 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
     va_end(list);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
-  >>files     foundation: reads files, replaces them atomically, or appends to them under a lock.
----------------------------------------------------------------------------------------------------------------*/
+/*-----------------------------------------------------------------
+  >>files     foundation: reads files, replaces them atomically, or appends to them under a lock. Failures set errno.
+-----------------------------------------------------------------*/
 
-// Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
+// Reads up to n bytes and returns their number; 0: end of the file; -1: error. If a pipe is empty, waits for data.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
         ssize_t done = kbi_read_some(file, to, n);
@@ -1676,7 +1685,7 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
     }
 }
 
-// Reads exactly n bytes. False: errno has the error, or 0 if the file ended early.
+// Reads exactly n bytes. Returns false with errno 0 if the file ends early.
 static bool kbi_read_all(int file, void* to, size_t n) {
     ssize_t done = 1;
     for (char* p = (char*)to; n && done > 0; p += done) {
@@ -1687,9 +1696,9 @@ static bool kbi_read_all(int file, void* to, size_t n) {
     return !n;
 }
 
-// Appends the rest of a file, but at most `most` bytes, to out. False: see errno.
+// Appends the rest of an open file to out, at most `most` bytes.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_startup_read calls this function on a stack that may be small
+    char some[4096]; // small, because the stack of kbi_startup_read may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -1698,7 +1707,7 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno.
+// Opens a regular file for reading; if pipes is set, also a pipe or a character device.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1710,7 +1719,7 @@ static int kbi_open_input(const char* path, bool pipes) {
     close(file);
     return errno = why, -1;
 }
-// Appends a regular file to out. False if it cannot be read or is empty.
+// Appends a regular file's text to out. Returns false if the file is empty or cannot be read.
 KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
     bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
@@ -1725,7 +1734,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// Copies the first line of a regular file without its end, at most size - 1 bytes. False if there is none.
+// Copies the first line of a regular file without the line end, at most size - 1 bytes. False: nothing was read.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -1735,11 +1744,11 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return n > 0;
 }
 
-typedef struct kbi_signature { // a kind of file
-    const char *begin, *inside; // begins: first characters, ignoring blanks; inside: text in the first lines
+typedef struct kbi_signature {
+    const char *begin, *inside; // begin: first characters, blanks ignored; inside: text in the first `lines` lines
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also matches a reformatted file
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // --json
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
@@ -1754,8 +1763,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Returns whether a file is of this kind, or empty. In a file of lines one record is enough, because other tools may
-// have added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
+// Returns whether an open file is empty or has this signature; false with errno 0: it is another kind of file. In a
+// file of lines one record is enough: other tools may have added lines, and the first record may be incomplete.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1772,12 +1781,12 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     return errno = why, good && ours;
 }
 
-static size_t kbi_folder_length(const char* path) { // slash included; 0: the working directory
+static size_t kbi_folder_length(const char* path) { // length up to the last slash; 0: there is no slash
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path, without symbolic links; the file need not exist. The caller frees the path.
+// Returns the absolute path, without symbolic links; the caller frees it. The file need not exist.
 static char* kbi_real_path(const char* path) {
     char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
@@ -1797,7 +1806,7 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Returns path, with its file name cut to 220 bytes, then process number and ending. The caller frees it.
+// Returns the text PATH.PID plus ending, which the caller frees. The file name of PATH is cut to 220 bytes.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -1805,7 +1814,7 @@ static char* kbi_name_beside(const char* path, const char* ending) {
     return out.s;
 }
 
-// Writes n bytes; returns the number written; fewer: see errno. milliseconds: longest wait for a full pipe.
+// Writes n bytes, or fewer on an error, and returns their number. milliseconds: longest wait while a pipe is full.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
     while (done < n) {
@@ -1818,17 +1827,17 @@ static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     return done;
 }
 static bool kbi_write_all(int file, const char* s, size_t n) { return kbi_write(file, s, n, -1) == n; }
-// Writes a text and removes the part that was written. False: see errno.
+// Writes the text `waiting` and removes the written part from it.
 static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     size_t done = kbi_write(file, waiting->s, waiting->n, milliseconds);
     if (done) memmove(waiting->s, waiting->s + done, waiting->n - done), waiting->n -= done;
     return !waiting->n;
 }
 
-// Returns whether the file reached the disk, or needs no disk, as a pipe.
+// Returns whether the data is on the disk; true also if the file, such as a pipe, has no disk.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe.
+// Opens a character device or a pipe for writing. Waits up to 2 s for a reader of the pipe.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
     if (stat(path, &about) != 0) return -1;
@@ -1840,13 +1849,13 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file atomically, and keeps its permissions. old: the file to replace; st_nlink 0: there was none. False:
-// see errno, and the file is unchanged. ESTALE: the path no longer names the file that old describes.
+// Replaces a file atomically and keeps its permissions. *old describes the file; st_nlink 0: there was no file. On
+// failure, the file is unchanged; errno ESTALE: another process has changed the file.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
     char ending[40];
     size_t n = kbi_folder_length(path);
-    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // another machine may have the same process number
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // process numbers of two machines can be equal
     char *name = kbi_name_beside(path, ending), first = name[n];
     name[n] = 0;
     int folder = kbi_open_file(name, O_RDONLY);
@@ -1854,7 +1863,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, old->st_mode & 0777u) == 0) &&
                 kbi_write_all(file, text->s, text->n) && kbi_sync(file);
-    // If two processes end together, the lock makes one of them wait until the other has compared and renamed.
+    // If two processes end together, the lock makes one wait until the other has compared and renamed its file.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
         kbi_readable(-1, 20);
     bool exists = good && stat(path, &now) == 0, gone = good && !exists && errno == ENOENT;
@@ -1865,7 +1874,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // the name must reach the disk as well
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // the new name must also reach the disk
     if (folder >= 0) close(folder);
     KBENCH_FREE(name);
     return errno = why, good;
@@ -1873,21 +1882,21 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
 
 // --- output files: replaced at the end, written in place (pipe, device, stdout), or appended to under a lock ---
 typedef struct kbi_out {
-    const char* option;        // name without --, for messages
+    const char* option;        // option name without --, for messages
     char* path;                // absolute, without links
-    const kbi_signature* mark; // kind of the file; kbi_line_mark: lines under a lock
-    struct stat old;           // the file to replace; st_nlink 0: there is none
-    int file;                  // device, pipe, file to append to, or 1 for stdout; -1: a regular file to replace
+    const kbi_signature* mark; // kind of the file; kbi_line_mark: records are appended under a lock
+    struct stat old;           // state of the file to replace; st_nlink 0: there is no file
+    int file;                  // descriptor: device, pipe, file to append to, stdout (1); -1: a file is replaced
     kbi_text waiting;          // not written yet
-    // for lines of records
-    kbi_text written; // by this process
+    // only for kbi_line_mark
+    kbi_text written; // text that this process wrote
     off_t end;        // size of the file after the last line of this process
     bool lockless;    // whether the file system has no locks
-    bool unsafe;      // whether the disk reported an error for bytes that it had accepted
-    bool moved;       // whether the records go to another file
+    bool unsafe;      // whether fsync failed after a write
+    bool moved;       // whether kbi_out_move changed path
 } kbi_out;
 typedef kbi_out kbi_lines;
-static void kbi_out_free(kbi_out* o) { // without kbi_out_end, a regular file stays unchanged
+static void kbi_out_free(kbi_out* o) { // a regular file changes only in kbi_out_end
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
@@ -1896,8 +1905,8 @@ static void kbi_out_free(kbi_out* o) { // without kbi_out_end, a regular file st
     o->file = -1;
 }
 
-// Opens and locks the file of this path, also if another process replaced it meanwhile. Closing the file anywhere
-// in this process releases the lock. -1: see errno; EBUSY: it stayed locked for 10 s.
+// Opens and locks the file at l->path, even if another process replaces the file meanwhile. The lock ends when this
+// process closes any descriptor of the file. EBUSY: the file stayed locked for 10 s.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
@@ -1921,7 +1930,7 @@ static int kbi_lines_lock(kbi_lines* l) {
     }
 }
 
-// Opens an output; "-" is stdout. append: a regular file is appended to, without a lock. False after a message.
+// Opens an output file; the path "-" is stdout. append: the output is appended to a regular file, without a lock.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
     memset(o, 0, sizeof *o);
     o->option = option;
@@ -1946,7 +1955,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
         char *name = o->path + kbi_folder_length(o->path), first = *name;
         *name = 0;
         errno = why;
-        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // write permission in its folder
+        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // the folder must be writable
         *name = first;
     }
     if (!good && !ours && !errno)
@@ -1958,7 +1967,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Continues in a new file beside that of the option, with all text of this run. errno says why. False: see errno.
+// Moves the output, with all text of this run, to a new file beside o->path. On entry, errno says why.
 static bool kbi_out_move(kbi_out* o) {
     const char* reason =
         errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
@@ -1977,8 +1986,8 @@ static bool kbi_out_move(kbi_out* o) {
     return o->moved = true;
 }
 
-// Writes everything, and replaces the old file, or writes a new file beside it if another process changed it.
-// False: see errno; 0: a message was printed.
+// Writes all waiting text. Replaces the old file, or writes a new file beside it if another process changed the old
+// file. Returns false with errno 0 if a message was printed.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
     int file = o->file;
     if (file >= 0) {
@@ -2008,8 +2017,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     return !*missing;
 }
 
-// Ends an incomplete last line that a killed process left, then appends the waiting lines, all or none. False: see
-// errno; the lines wait for the next call.
+// Ends an incomplete last line that a killed process left, then appends all waiting lines or none. On an error, the
+// lines wait for the next call.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2028,7 +2037,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // an incomplete line stays; the next call ends it
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // the next call ends an incomplete line
     if (good) {
         kbi_put(&l->written, l->waiting.s, l->waiting.n);
         l->waiting.n = 0;
@@ -2040,7 +2049,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes everything, and verifies that the file still has all lines. False: see errno; 0: a message was printed.
+// Writes all waiting lines, then checks all lines in the file. Returns false with errno 0 if a message was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
@@ -2054,11 +2063,11 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     return good && !l->moved;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// Not every compiler has a macro for instrumented code, so kbench looks for a function of the instrument's runtime.
+// Not every compiler has a macro for instrumented code, so kbench looks for a function of each instrument's runtime.
 #define KBI_INSTRUMENTS(x) \
     x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
@@ -2071,7 +2080,7 @@ KBI_INSTRUMENTS(KBI_X)
 // Returns a bit for each row of KBI_INSTRUMENTS; bit 0 is AddressSanitizer.
 static unsigned kbi_instruments_here(void) {
     unsigned bits = 0;
-#ifndef KBI_NO_INSTRUMENTS // tests that run under a sanitizer themselves
+#ifndef KBI_NO_INSTRUMENTS // defined by tests that run under a sanitizer
     unsigned bit = 1;
 #define KBI_X(symbol, parameters, name) bits |= symbol ? bit : 0, bit *= 2;
     KBI_INSTRUMENTS(KBI_X)
@@ -2081,7 +2090,7 @@ static unsigned kbi_instruments_here(void) {
     return bits;
 }
 
-// Writes ", instrumented (ASan gcov)" to out, or "" without instruments.
+// Writes the instruments of bits to out, as in ", instrumented (ASan gcov)"; "" if there is none.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 #define KBI_X(symbol, parameters, name) name,
     static const char* const names[] = { KBI_INSTRUMENTS(KBI_X) };
@@ -2094,21 +2103,21 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
     return out;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>names     foundation: names of dtypes and flags.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const struct {
     const char* name;
     unsigned char bytes; // per element
-    signed char digits;  // binary digits of a float; 0: an integer
+    signed char digits;  // precision of a float type in binary digits; 0: an integer type
     short least;         // smallest exponent of a normal float, as frexp returns it
 } kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
                    { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
                    { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
                    { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
-static size_t kbi_dtype_size(int dtype) { // 0 for an invalid code
+static size_t kbi_dtype_size(int dtype) { // returns bytes; 0 for an invalid code
     return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
@@ -2131,15 +2140,15 @@ static const struct {
     KB_FLAGS(KBI_X)
 #undef KBI_X
 };
-KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
+KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "the mask of flags in a record has 64 bits");
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
-// Without a GPU some flags have another cause. valgrind and sanitizers do not see the guards of KB_ALLOC.
+// Some flags need other advice on a CPU than on a GPU. valgrind and sanitizers do not see the guards of KB_ALLOC.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (gpu) return kbi_flags[flag].advice;
     return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
-           : flag == KB_FLAG_CUDA_ERROR   ? "run it with --no-isolate under a debugger"
-           : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix a clock that it can sustain"
+           : flag == KB_FLAG_CUDA_ERROR   ? "run the case with --no-isolate under a debugger"
+           : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix its clock at a sustainable rate"
            : flag == KB_FLAG_CLOCK_VARIES ? "fix the processor's clock, or try --thorough"
            : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
            : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
@@ -2148,9 +2157,9 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
 KBI_SLOW_END
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>clock     foundation: the host's monotonic clock, and the processor time of a thread, in ns.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static int64_t kbi_clock_ns(int clock) {
     struct timespec t = { 0, 0 };
@@ -2162,13 +2171,13 @@ static int64_t kbi_now(void) { return kbi_clock_ns(CLOCK_MONOTONIC); }
 static double kbi_seconds_since(int64_t start_ns) { return (double)(kbi_now() - start_ns) * 1e-9; }
 
 KBI_SLOW_BEGIN
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cpus      foundation: the processors this process may use, their clock, and who else used them.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
-typedef struct kbi_cpus { // a set, one bit per processor
+typedef struct kbi_cpus { // set of processors, one bit each
     unsigned long words[KBI_CPUS / KBI_CPUS_IN];
 } kbi_cpus;
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->words[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
@@ -2176,12 +2185,12 @@ static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     return syscall(SYS_sched_getaffinity, 0, sizeof c->words, c->words) > 0;
 }
-// Pins this thread, and threads that it starts later.
+// Pins this thread, and threads that it starts later, to processors.
 static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
 }
 
-// Parses "2" or "0,4-7". False if the text is invalid.
+// Parses "2" or "0,4-7". Returns false if the text is invalid.
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -2200,7 +2209,7 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     }
 }
 
-// Writes the set as "0,4-7" to out; if size is too small, the beginning and "...".
+// Writes a set of processors to out, as in "0,4-7". If out is too small, the text ends with "...".
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
     *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
@@ -2241,7 +2250,7 @@ static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     return khz > 0 ? khz * 1e-3 : (double)NAN;
 }
 
-// Returns 1 if the clock may exceed its nominal rate, 0 if not, -1 if unknown.
+// Returns 1 if the processor clock may exceed its nominal rate, 0 if not, -1 if unknown.
 static int kbi_cpu_boost(const char* root) {
     char line[64];
     if (kbi_line_below(root, "intel_pstate/no_turbo", line, (int)sizeof line)) return *line == '0';
@@ -2250,7 +2259,7 @@ static int kbi_cpu_boost(const char* root) {
 
 // --- interference from other threads and machines, as the Linux kernel counts it ---
 typedef struct kbi_turn {
-    int64_t ran, waits; // ran: processor time in ns; waits: how often this thread gave up the processor, -1: unknown
+    int64_t ran, waits; // processor time of this thread in ns; how often it gave up the processor, -1: unknown
 } kbi_turn;
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
@@ -2263,14 +2272,14 @@ static kbi_turn kbi_turn_now(void) {
 typedef struct kbi_load {
     int64_t at, switches; // time in ns; number of preemptions of this process, KB_NONE: unknown
     double waited;        // ns that this thread was ready but had no processor; NaN: unknown
-    double busy, stolen;  // busy ticks of all processors; ticks among them that the hypervisor took; NaN: unknown
+    double busy, stolen;  // ticks in which processors were busy; those of them that the hypervisor took; NaN: unknown
 } kbi_load;
 static kbi_load kbi_load_now(const char* root) { // root: /proc
     char line[512];
     struct rusage used;
     const int process = 0; // RUSAGE_SELF
     kbi_load l = { kbi_now(), KB_NONE, NAN, NAN, NAN };
-    double x[6], ran, waited; // x: user, nice, system, irq, softirq, steal (between them: idle, iowait)
+    double x[6], ran, waited; // x: ticks of user, nice, system, irq, softirq, steal
     if (getrusage(process, &used) == 0) l.switches = used.ru_nivcsw;
     if (kbi_line_below(root, "thread-self/schedstat", line, (int)sizeof line) &&
         sscanf(line, "%lf %lf", &ran, &waited) == 2)
@@ -2284,21 +2293,21 @@ static kbi_load kbi_load_now(const char* root) { // root: /proc
 }
 
 KBI_SLOW_END
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). Key = (seed low, seed high); counter = (block low, block high,
-// tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0; purpose 1 gives the high halves
-// of uniform 64-bit integers. The value of element i, with its word w and its normal deviate z:
+// kb_fill uses Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). The key is the seed (low, high), the counter (block
+// low, block high, tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0. Purpose 1 gives the
+// high halves of uniform 64-bit integers. With word w and normal deviate z, the value of element i is:
 //   kind         floats                                integers
 //   KB_ZERO      0                                     0
 //   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. The
-// kernel kbi_fill gives the same bits. A compiler that contracts a * b + c can change a normal deviate by one ulp.
+// A float is rounded to f32 first (except KB_IOTA in f64), then to its type, both to nearest even. The GPU kernel
+// kbi_fill gives the same bits. If a compiler contracts a * b + c to an FMA, a normal deviate can change by one ulp.
 
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
 static uint32_t kbi_float_bits(float f) {
@@ -2313,7 +2322,7 @@ static float kbi_bits_float(uint32_t u) {
 }
 
 // Rounds a float to nearest even, to a format with `fraction` fraction bits: 10 is binary16 (IEEE 754), 3 is e4m3, 2
-// is e5m2 (OCP). NaN stays NaN. Overflow gives infinity in binary16 and the largest finite value in e4m3 and e5m2.
+// is e5m2 (OCP). NaN stays NaN. Overflow gives infinity in binary16, the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
@@ -2322,7 +2331,7 @@ static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
     if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
     if (e < least) shift += least - e;
-    if (shift > 24u) return sign; // below half of the smallest subnormal number
+    if (shift > 24u) return sign; // |f| is below half of the smallest subnormal number
     r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
     return sign | KBI_MIN(r, most);
 }
@@ -2338,7 +2347,7 @@ static float kbi_small_to_f32(uint32_t small, uint32_t fraction) {
     return small == magnitude ? value : -value;
 }
 
-// Rounds a float to bfloat16, its upper half, to nearest even. NaN becomes a quiet NaN.
+// Rounds a float to nearest even, to bfloat16, which is the upper half of a float. NaN becomes a quiet NaN.
 static uint16_t kbi_f32_to_bf16(float f) {
     uint32_t u = kbi_float_bits(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
@@ -2379,7 +2388,7 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-// Writes a random permutation of 0 .. n - 1 (Fisher and Yates) that depends on seed, purpose and number only.
+// Writes a random permutation of 0 to n - 1 (Fisher and Yates), which depends only on seed, purpose and number.
 static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
     for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
@@ -2391,7 +2400,7 @@ static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint
     }
 }
 
-// Returns word / 2^32 with 24 bits, which float and double both represent exactly.
+// Returns the upper 24 bits of word, divided by 2^24, which float and double represent exactly.
 static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
 static double kbi_polynomial(const double* c, int n, double x) {
     double sum = 0;
@@ -2415,8 +2424,8 @@ static double kbi_minus_log(uint32_t m) {
 }
 
 // Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
-// u2), rounded to float once. u1 is in (0,1]. u2 = k / 2^24 is split exactly into quarter turns and a remainder
-// within 1/8 turn, where the Taylor series of sine and cosine have an error below 2^-40.
+// u2), rounded to float once. u1 is in (0,1]. The angle u2 = k / 2^24 is split exactly into quarter turns and a rest
+// within 1/8 turn. The Taylor series of the rest's sine and cosine have errors below 2^-40.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1 / 6227020800., -1 / 39916800., 1 / 362880., -1 / 5040., 1 / 120., -1 / 6. };
     static const double cosine[] = { 1 / 479001600., -1 / 3628800., 1 / 40320., -1 / 720., 1 / 24., -0.5, 1 };
@@ -2432,7 +2441,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// Returns the bits of an element, in the low end of the result. value: the element; for integers a normal deviate.
+// Returns the bit pattern of an element, in the low bits. value: the element, or the normal deviate of an integer one.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2446,13 +2455,13 @@ static uint64_t kbi_value_bits(double value, int dtype) {
     case KB_BF16: return kbi_f32_to_bf16((float)value);
     default: break;
     }
-    t = value * 8.0; // |t| < 48 because u1 >= 2^-24, so only unsigned types need a clamp, at 0
+    t = value * 8.0; // |t| < 48 because u1 >= 2^-24: only unsigned types need a clamp, at 0
     t = t < 0.0 ? t - 0.5 : t + 0.5;
     if (t < 0.0 && (dtype == KB_U8 || dtype == KB_U16 || dtype == KB_U32 || dtype == KB_U64)) t = 0.0;
     return (uint64_t)(int64_t)t;
 }
 
-// Computes the bits of elements 4 block .. 4 block + 3.
+// Computes the bits of the four elements 4 * block to 4 * block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -2469,7 +2478,7 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
     }
 }
 
-// Writes elements first .. first + n - 1 of a tensor. p receives element `first` and may be unaligned.
+// Writes n elements of a tensor, from element `first` on, to p. The address p may be unaligned.
 static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     unsigned char* out = (unsigned char*)p;
     size_t size = kbi_dtype_size(dtype);
@@ -2481,18 +2490,18 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-#define KBI_STATS_LIMIT 1e150  // largest magnitude of a measurement: its square and sums of squares stay finite
-#define KBI_STATS_BLOCKS 10    // consecutive blocks of a sample; their medians are nearly independent
-#define KBI_STATS_MIN 30       // smallest sample that is cut into blocks, 3 values in each
-#define KBI_STATS_P99_MIN 300  // smallest sample that has a p99
+#define KBI_STATS_LIMIT 1e150  // largest magnitude of a value: its square and sums of squares stay finite
+#define KBI_STATS_BLOCKS 10    // number of consecutive blocks of a sample; block medians are nearly independent
+#define KBI_STATS_MIN 30       // smallest sample size that gives blocks of 3 values
+#define KBI_STATS_P99_MIN 300  // smallest sample size that gives a p99
 #define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
-#define KBI_STATS_NOTABLE 0.01 // smallest drift and distance of modes that is reported, relative to the median
+#define KBI_STATS_NOTABLE 0.01 // smallest drift, or distance of modes, that is reported, divided by the median
 
-// Returns whether v is finite and at most KBI_STATS_LIMIT; by bits, because of -ffast-math.
+// Returns whether v is finite and |v| <= KBI_STATS_LIMIT. Compares bits because of -ffast-math.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -2501,7 +2510,7 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-// Allocates memory for m values, which the caller frees. NULL if n is 0 or one of the n values is not usable.
+// Allocates m doubles, which the caller frees. Returns NULL if n is 0 or one of the n values of x is not usable.
 static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
     for (int64_t i = 0; x && i < n; i++)
         if (!kbi_usable(x[i])) return NULL;
@@ -2524,8 +2533,8 @@ static void kbi_sort(double* a, int64_t n) {
     if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_compare_doubles);
 }
 
-// Moves the value of rank k (from 0) to a[k], smaller values before it and larger ones after it: quickselect (Hoare
-// 1961). Both scans stop at values equal to the pivot, which balances the parts.
+// Quickselect (Hoare 1961): moves the value of rank k (from 0) to a[k], smaller values before a[k] and larger ones
+// after it. Both scans stop at values equal to the pivot, so that equal values split evenly.
 static double kbi_select(double* a, int64_t n, int64_t k) {
     for (int64_t low = 0, high = n - 1; low < high;) {
         const double pivot = a[low + (high - low) / 2];
@@ -2555,7 +2564,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Returns the median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
+// Returns the median of n finite values in O(n) time; NAN if there are none. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2571,9 +2580,9 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// Returns the lower rank k of the sign test's interval of the median (Thompson 1936; Le Boudec 2010); the upper rank
-// is n + 1 - k. k is the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none.
-// Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
+// The interval of the median by the sign test goes from rank k to rank n + 1 - k (Thompson 1936; Le Boudec 2010).
+// Returns k, the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none. Probabilities
+// are relative to the largest one, so k is exact for every n and alpha >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
     int64_t j = n / 2;
@@ -2583,7 +2592,7 @@ static int64_t kbi_sign_rank(int64_t n, double alpha) {
         lower += weight;
     }
     const double total = n % 2 == 1 ? 2.0 * (1.0 + lower) : 1.0 + 2.0 * lower;
-    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // accepts a tail that exceeds alpha/2 by rounding only
+    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // accepts a tail that exceeds alpha/2 only by rounding
     int64_t rank = 0;
     for (double tail = weight; tail <= limit; tail += weight) {
         weight *= (double)(n - j) / (double)(j + 1);
@@ -2592,7 +2601,7 @@ static int64_t kbi_sign_rank(int64_t n, double alpha) {
     return rank;
 }
 
-// Returns the end (exclusive) of block b when n values form 10 consecutive blocks of nearly equal size.
+// Returns the index after the last value of block b, one of 10 consecutive blocks of nearly equal size.
 static int64_t kbi_block_end(int b, int64_t n) {
     return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
 }
@@ -2604,8 +2613,8 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// Returns the factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact
-// for AR(1); at least 1. r is corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
+// Returns the factor (1 + r) / (1 - r), at least 1, by which autocorrelation r at lag 1 inflates the variance of a
+// mean (exact for AR(1)). Corrects r for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
@@ -2613,11 +2622,12 @@ static double kbi_inflation(double r, int64_t n) {
 }
 
 // Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
-// One is the inflation of lag 1. The other detects slow drift under uncorrelated noise: the variance of the sums of
-// 10 blocks relative to that of independent values, times the inflation of the sums' own lag 1. Values are clipped at
-// 3 MAD from the median (Huber 1964), so outliers do not hide the correlation; if the MAD is 0, signs replace the
-// values. Below 30 values there are no blocks, and only a significant correlation is used (one-sided 5 %). *spread
-// receives the standard deviation of the clipped values. scratch holds n values.
+// Inflation A comes from the lag-1 autocorrelation of the values. Inflation B, for slow drift under uncorrelated
+// noise, is the variance of the sums of 10 blocks, relative to independent values, times the inflation by the lag-1
+// autocorrelation of the sums. Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide
+// autocorrelation; if the MAD is 0, signs replace deviations. Below 30 values, only inflation A counts, and only if
+// it is significant (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room
+// for n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2653,13 +2663,14 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// Computes the 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the
-// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m; NAN without interval if n <
-// 6. If m < 6, the interval is unreliable. It is then that of m = 6, and at least t(0.975; 5 df) standard errors to
-// each side, with the variance s^2 / (1 - 1/m), corrected for drift slower than the sample.
+// Computes a 95 % interval of the median of n values that may be autocorrelated. Rank k of the sign test for the
+// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the values. Returns m; NAN, without an interval, for
+// less than 6 values. If m < 6, the interval is unreliable. It is then the interval for m = 6, and has at least
+// t(0.975; 5 df) standard errors on each side. The variance s^2 / (1 - 1/m) in the standard error allows for drift
+// slower than the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
+    double spread, reach = 0.0; // reach: minimum distance from the median to each end
     *lo = *hi = NAN;
     if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
@@ -2681,7 +2692,7 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// Returns kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
+// Returns kb_stats.precision in O(n), because it runs between samples, and a GPU that waits long lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return NAN;
@@ -2691,8 +2702,8 @@ static double kbi_precision_of(const double* x, int64_t n) {
     return kbi_half_width(lo, hi, median);
 }
 
-// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub
-// and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n, with the median c, is exact if all values are equal. The variance (sum d^2 - (sum d)^2/n)
+// / (n - 1) has the correction of Chan, Golub and LeVeque 1983. lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -2712,8 +2723,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Returns the tick of the timer: the smallest difference of distinct values; 0 if above a tenth of the median. It is
-// negligible in a continuous sample. *distinct receives the number of distinct values.
+// Returns the tick of the timer: the smallest difference of distinct values; 0 if it exceeds a tenth of the median.
+// If values are continuous, the tick is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -2725,8 +2736,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Fences of Tukey 1977: mild outliers beyond 1.5, severe beyond 3 interquartile ranges. The range is at least the
-// timer's step; otherwise values one tick away would be outliers whenever most values are equal.
+// Mild outliers lie over 1.5, severe ones over 3 interquartile ranges outside the quartiles (Tukey 1977). The range
+// is at least the timer's tick; otherwise, if most values are equal, all values one tick away would be outliers.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -2740,8 +2751,8 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
 }
 
 // Returns whether there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and
-// 1 % of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve it.
-// The MAD is the larger one of both sides, and at least one tick, so that neighbouring ticks are not modes.
+// 1 % of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve the
+// gap. The MAD is the larger MAD of the two sides, and at least one tick, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
@@ -2760,9 +2771,9 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It
-// rejects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
-// S = rising minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
+// Tests whether 10 block medians are in random order, exactly: p = 0.0092, or 33,508 of 3,628,800 orders; ties lower
+// p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
+// S = rising minus falling pairs). A test of single values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -2789,7 +2800,7 @@ static kb_stats kbi_stats_none(int64_t n) {
     return s;
 }
 
-// As kb_summarize. known_step: tick of the timer in the unit of x; 0: it is estimated from the values.
+// Like kb_summarize. known_step: tick of the timer in the unit of x; 0: the tick is estimated from the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     double blocks[KBI_STATS_BLOCKS], third[3];
     kb_stats s = kbi_stats_none(n);
@@ -2824,7 +2835,8 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
-// Returns the mean without the `cut` smallest and largest values; it can resolve less than a tick. Sorts x.
+// Returns the mean of x without its `cut` smallest and `cut` largest values; unlike a median, this trimmed mean can
+// change by less than a timer tick. Sorts x.
 static double kbi_trimmed(double* x, int n, int cut) {
     double sum = 0;
     kbi_sort(x, n);
@@ -2833,9 +2845,10 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation cancel,
-// because each round measures both implementations. The caller divides alpha by the number of implementations
-// (Bonferroni). False, with lo = hi = NAN: too few rounds. If a value is not usable, median is NAN.
+// Computes the median of the rounds' log ratios, and its interval by the sign test. Drift, clock steps and
+// autocorrelation cancel, because each round measures both implementations. The caller divides alpha by the number of
+// implementations (Bonferroni). Returns false if there are too few rounds. A ratio that is not usable makes the
+// median NAN.
 static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
                        double* hi) {
     *median = *lo = *hi = NAN;
@@ -2850,17 +2863,17 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
     return rank > 0;
 }
 
-// Returns the noise floor from the interval of the A/A control's ratio; NAN without an interval.
+// Returns the noise floor that follows from the interval lo to hi of the A/A control's ratio; NAN: no interval.
 static double kbi_noise_floor(double lo, double hi) {
     if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
-// Returns the verdict from an interval of the speedup, baseline time / time, in this order:
-//   UNRESOLVED  an end is not finite (too few rounds);  NONE  not an interval of a ratio: lo <= 0 or lo > hi
-//   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
-//   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
-// noise is the noise floor; negative and NAN count as 0.
+// Returns the verdict from an interval of the speedup (baseline time / time). The first condition that holds decides:
+//   UNRESOLVED   an end is not finite (too few rounds);   NONE   not an interval of a ratio: lo <= 0 or lo > hi
+//   EQUIVALENT   1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
+//   FASTER       lo > 1 + noise;   SLOWER   hi < 1/(1+noise);   UNRESOLVED   otherwise
+// noise is the noise floor; a negative or NAN noise counts as 0.
 static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noise) {
     if (!kbi_usable(lo) || !kbi_usable(hi)) return KB_UNRESOLVED;
     if (!(lo > 0.0) || lo > hi) return KB_NO_VERDICT;
@@ -2869,11 +2882,11 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
     return lo > threshold ? KB_FASTER : hi < 1.0 / threshold ? KB_SLOWER : KB_UNRESOLVED;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>spread    foundation: intervals that include scatter between processes and known errors. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// Adds a normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not usable.
+// Widens a 95 % interval about `centre` by a normal error of standard deviation sd; to NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -2909,7 +2922,7 @@ static double kbi_student_tail(double t, double df) {
 }
 
 // Returns quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1.
-// The tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
+// The tail probability has an error below 1e-9 for p from 1e-6 to 1 - 1e-6.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return NAN;
     if (p == 0.5) return 0.0;
@@ -2924,7 +2937,7 @@ static double kbi_student_quantile(double p, double df) {
 }
 
 // psi(x) and psi'(x), x > 0: recurrence up to x >= 8, then the asymptotic series (DLMF 5.11.2, 5.15.8). The first
-// omitted term is below 1e-10.
+// omitted term of each series is below 1e-10.
 static double kbi_digamma(double x) {
     double sum = 0.0;
     for (; x < 8.0; x += 1.0) sum -= 1.0 / x;
@@ -2939,24 +2952,24 @@ static double kbi_trigamma(double x) {
     return sum + (1.0 + 0.5 / x + series) / x;
 }
 
-typedef struct kbi_spread { // scatter over processes of a case's log medians, or an implementation's log ratios
-    int n;                  // processes that gave a value
+typedef struct kbi_spread { // how log medians or log ratios of one case scatter between processes
+    int n;                  // number of processes that gave a value
     double mean, lo, hi;    // mean and its 95 % interval; NAN if n < 2
-    double sd, df;          // pooled standard deviation of one process, and its degrees of freedom
+    double sd, df;          // pooled standard deviation between processes, and its degrees of freedom
     double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
-// Returns the half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
+// Returns the half-width of the 1 - alpha interval of the mean. reference_variance: see kbi_spread_of.
 static double kbi_spread_reach(const kbi_spread* s, double alpha, double reference_variance) {
     const double quantile = s->n > 1 ? kbi_student_quantile(1.0 - 0.5 * alpha, s->df) : (double)NAN;
     return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// Returns the weight of a case in the prior of another case. octaves: difference of the log2 of their times.
+// Returns the weight of a case in the prior of another case. octaves: log2 of the ratio of the two cases' times.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
-// Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
-// Genetics and Molecular Biology 3, 2004); NAN for a variance of 0. octaves: log2 of its time.
+// Computes the statistics of one case alone. log_variance: unbiased log variance (Smyth, Statistical Applications in
+// Genetics and Molecular Biology 3, 2004); NAN if the variance is 0. octaves: log2 of the case's time.
 static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
     double sum = 0.0, squares = 0.0;
     s->n = 0;
@@ -2971,8 +2984,8 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time
-// (Smyth 2004, section 6.2, with pairs instead of a common mean). 2e6: no difference beyond chance.
+// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). The prior depends on how far log variances
+// of cases with similar times differ beyond chance; 2e6: no further than by chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -2985,20 +2998,20 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
         }
     }
     excess = weights > 0.0 ? excess / weights : 0.0;
-    for (int i = 0; i < 60; i++) { // inverts psi' by bisection
+    for (int i = 0; i < 60; i++) { // solves psi'(x) = excess by bisection
         const double middle = sqrt(low * high);
         *(kbi_trigamma(middle) > excess ? &low : &high) = middle;
     }
     return 2.0 * high;
 }
 
-// Computes 95 % t intervals of the mean log medians of cases, each over `processes` processes. The values of case c
-// begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases in one unit. The
-// variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004), and at least its own
-// s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D their degrees of
-// freedom. reference_variance is the variance of the value that the mean is compared with, relative to one process: 0
-// for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios vary less than log times and
-// need a separate call.
+// Computes 95 % t intervals of the mean log median of each case over `processes` processes. The values of case c
+// begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases, all in one unit.
+// The variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least its
+// own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and D
+// degrees of freedom of the other cases. The mean is compared with a reference. reference_variance is the variance of
+// the reference, divided by that of one process: 0 for the true mean, 1 for one further process, pi / 2m for the
+// median of m. Log ratios need a separate call, because they vary less than log times.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3027,20 +3040,20 @@ static void kbi_spread_of(const double* values, int processes, int cases, const 
 }
 KBI_SLOW_END
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>arrays    foundation: comparison of two arrays within a tolerance. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
 
 typedef struct kbi_matched {
     bool passed;
-    double error;       // largest error, in the unit of the tolerance; infinite if only one value of a pair is finite
-    int64_t worst, bad; // element with the largest error (-1: no element has one); number of failed elements
-    double got, want;   // values of element `worst`
+    double error;       // largest error, in the unit of the tolerance; infinite for a wrong NaN or infinity
+    int64_t worst, bad; // index of the element with the largest error, -1: none; number of failed elements
+    double got, want;   // values of element number `worst`
 } kbi_matched;
 
-static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place of a type at x; integers: 1
+static double kbi_ulp(double x, kb_dtype dtype) { // unit in the last place of x in dtype; integers: 1
     int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
     if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
@@ -3048,13 +3061,14 @@ static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place 
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: 2-norm of the difference over
-// that of want; KBI_CHECK_ULP: units in the last place of got_type. NaN equals NaN; infinities equal themselves.
+// Compares n elements. The error is |got - want| / (1 + |want|) in KBI_CHECK_MIXED, 2-norm of got - want / 2-norm of
+// want in KBI_CHECK_NORM, units in the last place of got_type in KBI_CHECK_ULP. NaN equals NaN; infinities equal
+// themselves.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
-    double difference = 0, norm = 0, unit = 1; // unit: a power of two; avoids overflow and underflow of squares
+    double difference = 0, norm = 0, unit = 1; // unit: power of two that keeps squares from overflow and underflow
     bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
@@ -3074,7 +3088,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
             norm += w * unit * (w * unit);
         } else {
             double d = fabs(g - w);
-            if (wide) { // doubles may round both to the same value
+            if (wide) { // different 64-bit integers can be equal as doubles
                 uint64_t a, b;
                 memcpy(&a, (const char*)got + 8 * i, 8);
                 memcpy(&b, (const char*)want + 8 * i, 8);
@@ -3097,12 +3111,12 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 
 KBI_SLOW_BEGIN
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>fiber     foundation: functions that suspend and resume, each on its own stack.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-// A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All
-// implementations of a comparison therefore run on the same core, with the same CUDA context, and one at a time.
+// A fiber runs a benchmark function on its own stack in the same thread, and suspends it in its timed loop. The
+// implementations of a comparison thus run on the same core, with the same CUDA context, and one at a time.
 typedef struct kbi_fiber {
 #if KBI_FIBERS
     ucontext_t body, conductor;
@@ -3123,7 +3137,7 @@ static void kbi_fiber_enter(unsigned high, unsigned low) {
     kbi_fiber_rest(f);
 }
 
-// Returns false if there is no memory for the stack. Its size is the limit of the main stack, from 8 to 64 MiB.
+// Returns false if there is no memory for the stack, which has the size limit of the main stack (8 to 64 MiB).
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     struct rlimit limit;
     rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
@@ -3155,11 +3169,11 @@ static void kbi_fiber_rest(kbi_fiber* f) { (void)f; }
 static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-static const char kbi_apart_note[] = // note of each case that was compared without fibers
+static const char kbi_apart_note[] = // note in the record of a case that was compared without fibers
     "measured one after another, not in interleaved rounds: kbench has no fibers for this C library and "
     "processor. --procs 5 compares over several processes";
 
@@ -3168,35 +3182,35 @@ typedef struct kbi_registered { // the registered implementations, in the order 
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: a backend that the program adds
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // KBI_ON_OWN: the program adds the backend
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
-// Result of the inspection of a case's CUDA calls. A separate process inspects; it times nothing.
+// Result of the inspection of a case's CUDA calls, in a separate process that times nothing.
 typedef struct kbi_verdict {
-    int32_t known;     // 0: no inspection; note holds the reason, or is empty if none was requested
+    int32_t known;     // 1: the case was inspected; 0: it was not, for the reason in note ("": not requested)
     int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
-    int32_t captures;  // stream capture accepts every call of the block
-    int32_t followed;  // the calls were recorded; if not, this machine cannot inspect any case
-    int64_t work;      // calls that submit work to a stream
+    int32_t captures;  // 1: stream capture accepts every call of the block
+    int32_t followed;  // 1: the calls were recorded; 0: this machine cannot inspect any case
+    int64_t work;      // number of calls that submit work to a stream
     char message[320]; // error message, with the name of the call
     char note[320];    // note for the record
 } kbi_verdict;
 
-typedef struct kbi_recipe { // settings of the measure stage, from the command line or from a kb_desc
+typedef struct kbi_recipe { // how to measure, from the command line or from a kb_desc
     kbi_target target;
     int device;
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;          // whether to run kb_check; whether to inspect the block
-    bool fresh;                  // run kb_check also with other inputs
-    bool looked;                 // an external profiler runs: nothing is timed
-    unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
-    const kbi_verdict* verdicts; // results for each case of the group; NULL: no inspection
+    bool verify, audit;          // verify: run kb_check; audit: inspect the timed block
+    bool fresh;                  // run kb_check also with two other inputs
+    bool looked;                 // nothing is timed, because an external profiler runs
+    unsigned inside;             // mask of the instruments that profile the untimed block; 0: none
+    const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // precision: fraction; rest: s; warmup_time < 0: until steady
-    int64_t warmup_samples;                            // negative: until steady state
-    int64_t samples, rounds;                           // exact numbers; 0: as many as precision requires
+    double precision, min_time, max_time, warmup_time; // precision: fraction; times: s; warmup_time < 0: until steady
+    int64_t warmup_samples;                            // number of samples; negative: warm-up until steady state
+    int64_t samples, rounds;                           // exact number of each; 0: as many as precision requires
     int64_t launches;                                  // launches per sample; 0: the timer chooses
     int64_t min_samples, max_samples, max_rounds;
     int placement; // together with seed, selects the addresses of the buffers; 0: no displacement
@@ -3214,7 +3228,7 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->min_samples = 30, r->max_samples = 2000, r->max_rounds = 64;
 }
 
-// Changes the recipe to profile. The results were verified when they were measured.
+// Changes the recipe from timing to profiling. kb_check does not run again, because it ran when the case was timed.
 static void kbi_recipe_inside(kbi_recipe* r, unsigned instruments) {
     r->inside = instruments;
     if (instruments) r->verify = r->fresh = false;
@@ -3226,11 +3240,11 @@ typedef struct kbi_case {
     const kb_entry* entry;
     const char *name, *direction, *size; // size: category; NULL: none
     kb_dtype dtype;
-    const kb_param* params; // all axes but dir
+    const kb_param* params; // values of all axes except dir
     int n_params, group;
     int place;           // position in the plan, from 1, counted over all shards
-    uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
-    const kb_desc* desc; // description of a measurement inside another program; NULL: the case belongs to a plan
+    uint64_t key;        // hash of operation and params in any order; cases with equal keys form a group
+    const kb_desc* desc; // description of a measurement in another program; NULL: the case is in a plan
 } kbi_case;
 
 // clang-format off
@@ -3246,12 +3260,13 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// Measured peaks of a device, in bytes or operations per second. NaN: not measured; 0: the device lacks the unit;
-// KBI_UNTOLD: cannot be measured. Arithmetic draws power and lowers the clock, so the peak depends on the data.
+// Measured peaks of a device, in bytes or operations per second. A peak is NaN if it was not measured, 0 if the
+// device lacks the unit, and KBI_UNTOLD if it cannot be measured. Data that draws more power lowers the clock and the
+// peak.
 typedef struct kbi_roofs {
     double of[KBI_ROOFS];   // with random data
-    double most[KBI_ROOFS]; // with zeros: an upper bound for any data
-    double took[KBI_ROOFS]; // seconds of the measurement
+    double most[KBI_ROOFS]; // with zeros as data, an upper bound for all data
+    double took[KBI_ROOFS]; // seconds that the measurement took
 } kbi_roofs;
 #define KBI_UNTOLD (-1.0)
 
@@ -3272,38 +3287,38 @@ typedef struct kbi_counter { // a value of kb_count or a hardware counter
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-// Kinds of values that kb_keep receives in host work. BY_CALL: a call by pointer keeps the work from being removed.
+// What kb_keep receives in timed host work. KBI_KEPT_BY_CALL: the work is called by pointer, so it is not removed.
 enum kbi_kept { KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL };
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
     int32_t queries;             // items are queries
-    int32_t constant;            // the inputs are constant
-    int32_t stage;               // 1: ran on shared buffers; 0: on separate buffers; -1: ran alone
-    int32_t proven;              // a check passed on output of the last run of the block
-    int32_t ungated;             // the launch gate failed: launches were not queued behind it
+    int32_t constant;            // 1: the inputs are constant
+    int32_t stage;               // buffers of a comparison: 1: shared; 0: separate; -1: no comparison
+    int32_t proven;              // 1: a check passed on output of the block's last run
+    int32_t ungated;             // 1: the launch gate failed, so launches were not queued in time
     int32_t launches;            // launches per sample; a sample is the mean of their times
-    int64_t retaken;             // samples that were repeated because the process or the gate stalled
-    int32_t others;              // other processes on this GPU
+    int64_t retaken;             // number of samples that were repeated because the process or the gate stalled
+    int32_t others;              // number of other processes on this GPU
     int32_t dtype;               // kb_dtype of the elements
     int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
-    int32_t core;                // peaks are those of one core of the host
-    int32_t debug_build;         // the benchmark's file is not optimised
-    int32_t bias_fitted;         // the duration of an empty kernel was not measured
-    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
+    int32_t core;                // 1: roofs are peaks of one core of the host
+    int32_t debug_build;         // 1: the benchmark's file was compiled without optimisation
+    int32_t bias_fitted;         // 1: the duration of an empty kernel was fitted, not measured
+    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: single runs on a CPU
     uint64_t flags;
     char message[1024];
     char cache[8], timer[8]; // cache "": host work
     int64_t n, rounds;       // number of samples and of rounds
-    double* samples;         // ns per launch; a process that receives a result allocates its own arrays
-    double* round_ns;        // for each round of the comparison
-    double* control_ns;      // A/A control, for each round; NULL: not the baseline
-    int32_t arms, contest;   // number of implementations in these rounds; plan index of the first one
-    double bias_ns, floor_ns, wall_ns, step_ns; // step_ns: tick of the timer, per launch; NaN: not known
+    double* samples;         // ns per launch; a process that receives this struct allocates its arrays
+    double* round_ns;        // ns per launch for each round of a comparison
+    double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
+    int32_t arms, contest;   // number of compared implementations; plan index of the first one
+    double bias_ns, floor_ns, wall_ns, step_ns; // ns; step_ns: timer tick per launch; NaN: not known
     int32_t kept;                               // kbi_kept
-    double bias_error_ns;                       // standard deviation of the bias
-    double bias_apart_ns;                       // part of that error that another launch shape does not share
+    double bias_error_ns;                       // standard deviation of bias_ns
+    double bias_apart_ns;                       // part of bias_error_ns that differs between launch shapes
     double bytes, flops, items;                 // NaN: not given
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
@@ -3311,12 +3326,12 @@ typedef struct kbi_measured {
     int32_t grid[3], block[3];
     int64_t registers, shared_bytes, local_bytes;
     double occupancy;                                  // percent
-    double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // range of the SM clock during the samples
+    double sm_clock, memory_clock, power, temperature; // in MHz, MHz, W and degrees Celsius; NaN: not known
+    double clock_low, clock_high;                      // lowest and highest SM clock in MHz during the samples
     char throttle[96];
-    int64_t preemptions;                      // preemptions during the samples; KB_NONE: not known
-    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
-    kbi_roofs roofs;                          // peaks at the end of the case
+    int64_t preemptions;                      // number during the samples; KB_NONE: not known
+    double cpu_clock, cpu_waited, cpu_stolen; // in MHz, in percent of sampling time, in percent of busy time
+    kbi_roofs roofs;                          // peaks of the device at the end of the case
     double reached; // bytes per second of a copy, read or write of the same size and cache state; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
@@ -3326,20 +3341,20 @@ typedef struct kbi_machine {
     char backend[8];
     int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200];     // why: why no GPU is used
+    char gpu[96], driver[40], cuda[16], why[200];     // why: reason why no GPU is used
     int64_t memory, l2;
     kbi_roofs roofs, core;        // peaks of the device; peaks of one core of the host
-    double floor[3], bias[2];     // ns. Time of an empty kernel: cold, hot, graph. Bias of events: cold, hot
-    double own_error;             // ns: uncertainty of the duration of an empty kernel; 0: it was measured
-    double quantum, empty_pair;   // ns: tick of event times; time of an event pair without work between
-    char truth[64];               // source of the bias
-    double cold;                  // share of an L2-sized buffer that is evicted; NaN: not known
-    double counted_cold;          // the same share, in percent, by hardware counters; NaN: not known
+    double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of events (cold, hot)
+    double own_error;             // ns: uncertainty of an empty kernel's fitted duration; 0: it was measured
+    double quantum, empty_pair;   // ns: tick of event times; time between two events without work between them
+    char truth[64];               // how the bias was found
+    double cold;                  // fraction of an L2-sized buffer that is evicted; NaN: not known
+    double counted_cold;          // evicted part of an L2-sized buffer in percent, by counters; NaN: not known
     char counted_why[200];        // why counted_cold is NaN
-    char tool[24];                // tool that prevents timing because it changes launches; "": none
-    int32_t simulated;            // the tool also changes host work
-    char cpus[200], governor[32]; // processors that the process may use; governor of their clock; "": not known
-    int32_t boost;                // the clock may exceed its nominal rate; -1: not known
+    char tool[24];                // tool that prevents timing, because it changes launches; "": none
+    int32_t simulated;            // 1: the tool also changes host work
+    char cpus[200], governor[32]; // processors that the process may use; their frequency governor; "": not known
+    int32_t boost;                // 1: the processor clock may exceed its nominal rate; -1: not known
 } kbi_machine;
 
 // Durations of empty kernels by CUPTI, in ns: [cold, hot][read, write][one block, one block per multiprocessor]
@@ -3362,12 +3377,12 @@ static void kbi_measured_clear(kbi_measured* m) {
 }
 
 typedef struct kbi_arithmetic { // peaks of a case's element type
-    int base;        // peak that the case is compared with; KBI_NO_ROOF: its type has no peak
-    unsigned others; // bits of kbi_roof: further peaks that the same element type may have used
+    int base;        // peak with which a case is compared; KBI_NO_ROOF: its type has no peak
+    unsigned others; // mask of further kbi_roof peaks that the element type may have used
 } kbi_arithmetic;
 
-// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the storage type: arithmetic may be wider or, for f32 in
-// libraries, narrower. Without a type, every peak is possible. F16 and BF16 use the same units.
+// said: kb_flops_as gave dtype. If said is false, dtype is the storage type of KB_DTYPE, and arithmetic may be wider
+// or, for f32 in libraries, narrower. Without a type, every peak is possible. F16 and BF16 use the same hardware.
 static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
@@ -3390,7 +3405,7 @@ static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
 static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
     kbi_arithmetic peaks = kbi_arithmetic_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
     if (!m->core || peaks.base < 0) return peaks;
-    peaks.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
+    peaks.others = 0; // a CPU computes in f64 and f32; smaller floats are converted to f32
     peaks.base = peaks.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(peaks.base, KBI_ROOF_F32);
     return peaks;
 }
@@ -3400,9 +3415,9 @@ static int kbi_traffic_roof(int traffic) { // default: copy
 }
 
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
-static const double kbi_product_margin = 1.1; // for matrix products: on an H200, fp8 rates of zeros differ by 8 %
+static const double kbi_product_margin = 1.1; // for matrix products: on an H200, fp8 rates with zeros vary by 8 %
 
-// Returns the first peak, base first, that is not known or not below `rate` operations per second.
+// Returns the first peak, base first, that is unknown or that `rate` (operations per second) does not exceed.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3417,7 +3432,7 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) 
     return best < 0 ? KBI_NO_ROOF : KBI_ABOVE_ALL;
 }
 
-static double* kbi_copy_reals(const void* from, int64_t n) { // the caller frees; never NULL
+static double* kbi_copy_reals(const void* from, int64_t n) { // returns an array that the caller frees; never NULL
     double* to = KBI_GROW(NULL, double, n + 1);
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
@@ -3429,7 +3444,7 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-// Appends to a message, after "; " if it is not empty.
+// Appends text to a message, after "; " if the message is not empty.
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
@@ -3443,34 +3458,34 @@ KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) 
     va_end(list);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>profile   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-enum { KBI_WISH_STREAMS = 1 }; // bit that requests the inspection of CUDA calls; higher bits: registered instruments
+enum { KBI_WISH_STREAMS = 1 }; // mask bit: inspect the CUDA calls; higher bits: instruments
 
 enum { KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET };
-// Resource that limits the warps on a multiprocessor
+// Resource that limits the number of resident warps on a multiprocessor
 enum { KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID };
 
 typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
-    int64_t start, end;    // ns of one clock for host and device
+    int64_t start, end;    // ns, on one clock for host and device
     int64_t bytes;         // size of a copy or a memset
     int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
-    int32_t name, cause;   // offset in the texts; index of the submitting call, -1: unknown
-    int32_t symbol;        // linker name of a kernel; offset in the texts
-    uint32_t lane;         // the stream of GPU work, or the thread of a call
+    int32_t name, cause;   // offset of the name in the texts; index of the submitting call, -1: unknown
+    int32_t symbol;        // offset of a kernel's linker name in the texts
+    uint32_t lane;         // number of the stream of GPU work, or of the thread of a call
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
-    float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
+    float occupancy; // resident warps in percent of a multiprocessor's limit; 0: not known
     int32_t limit;   // KBI_BY_WARPS, ...
 } kbi_event;
 
 typedef struct kbi_inside { // profile in one block of memory: this structure, then its events, counters and texts
-    int64_t events, counters, texts; // numbers of elements; bytes of texts
-    int64_t dropped;                 // records lost for lack of buffer space
+    int64_t events, counters, texts; // number of events; number of counters; bytes of texts
+    int64_t dropped;                 // number of CUPTI records lost because a buffer was full
     int32_t runs, device;
-    double energy_mj, idle_w; // mJ per launch; W of the idle device. 0: not known
-    char message[400];        // why a requested part is missing; "": none is missing
+    double energy_mj, idle_w; // energy in mJ per launch, idle power in W; 0: not known
+    char message[400];        // why a requested part of the profile is missing; "": nothing is missing
     kbi_verdict verdict;      // of the inspection (KBI_WISH_STREAMS)
 } kbi_inside;
 
@@ -3491,9 +3506,9 @@ static kbi_inside* kbi_inside_without(const char* why) { // an empty profile wit
     return in;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>fields    foundation: table of the keys of a record, and the names that select them.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // clang-format off
 typedef enum kbi_kind {
@@ -3508,9 +3523,9 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset, size; // in kb_result
     const char *group, *meaning;
-    bool withheld; // null if the case has no time
+    bool withheld; // whether the value is null in a case without a time
     kbi_source source;
-    size_t from; // offset in the structure that source names
+    size_t from; // offset in kb_stats, kbi_measured or kbi_machine
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
@@ -3535,7 +3550,7 @@ static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
 
 static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
 
-static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: null, or not a number
+static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: the value is null or no number
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_real) return *(const kbi_field_real*)field;
     int64_t whole = key->kind == KBI_KIND_whole   ? *(const kbi_field_whole*)field
@@ -3544,7 +3559,7 @@ static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN:
     return whole == KB_NONE || (key->kind == KBI_KIND_truth && whole < 0) ? (double)NAN : (double)whole;
 }
 
-static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: null, or not text
+static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: the value is null or no text
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_text) return *(const kbi_field_text*)field;
     if (key->kind == KBI_KIND_status) return kbi_status_name(*(const kbi_field_status*)field);
@@ -3553,7 +3568,7 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
-static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets null; lists become empty
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets a value to null, or a list to empty
     void* field = (char*)r + key->offset;
     memset(field, 0, key->size);
     if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
@@ -3574,7 +3589,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the keys of one source of KB_RECORD. Texts are arrays in the source; empty texts become NULL.
+// Copies all keys with this source from *from. A text is a char array in *from; an empty text becomes NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3627,8 +3642,8 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// Columns of the table from left to right. In a narrow terminal, columns are dropped in the order of drop, from 1.
-// wide: only in terminals of at least KBI_WIDE columns.
+// Columns of the table from left to right. A narrow terminal drops columns, first the one with drop 1. If wide is
+// true, the column needs a terminal of at least KBI_WIDE characters.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3657,10 +3672,10 @@ static const struct {
     bool wide;
 } kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has one bit per column and one more");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has a bit for each column and one more");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // units of a column, from small to large; factors from the unit of the key
+static const struct { // units of a column, from small to large; scales: factors that convert from the unit of key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
@@ -3675,9 +3690,9 @@ static const struct { // units of a column, from small to large; factors from th
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // source of the value
-    bool down;          // --sort: the largest value first
-    char counter[128];  // name of the counter; "": not a counter
+    const kbi_key* key; // key of the record that is shown
+    bool down;          // --sort: largest value first
+    char counter[128];  // name of the counter; "": the value is no counter
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
@@ -3696,7 +3711,7 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// Finds a column, its unit, a key with one value, or counter:NAME. False after an error message.
+// Finds a column by title or by unit, a key with one value, or counter:NAME.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
     memset(out, 0, sizeof *out);
@@ -3725,7 +3740,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
                      option, name, near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
 }
 
-// Reads "time,-gflops". Returns the number of names; 0 after an error message.
+// Reads a list like "time,-gflops". Returns the number of names; 0 after an error message.
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
@@ -3733,7 +3748,7 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p += down, ",");
         snprintf(name, sizeof name, "%.*s", length, p);
-        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN);
+        if (n == KBI_SHOWN) return kbi_error("--%s takes at most %d names; leave some out", option, (int)KBI_SHOWN);
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
         p += length;
@@ -3741,9 +3756,9 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>json      foundation: writes a record as an object, without NaN or Infinity, in every locale.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
     char digits[24];
@@ -3810,9 +3825,9 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
     return length;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>registry  declare: registered benchmarks, in source order.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
 #if KBI_CUDA
@@ -3825,13 +3840,13 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns the entries by file and line, grouped at the first entry of an operation. The caller frees the list.
+// Returns all entries by file and line, those of an operation after its first entry. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
     kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
-    size_t* next = KBI_GROW(NULL, size_t, n); // next entry of the same operation; n: none
-    kbi_map operations = KBI_BLANK;                             // last entry of each operation
+    size_t* next = KBI_GROW(NULL, size_t, n); // next[i]: next entry of the operation of entry i; n: none
+    kbi_map operations = KBI_BLANK;           // maps an operation to its last entry
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
     for (size_t i = 0; i < n; i++) {
@@ -3849,11 +3864,11 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Returns the text of a macro argument, with string literals joined. If it has no text: `otherwise`.
+// Returns the text of a macro argument, with string literals joined; returns `otherwise` if there is no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
-    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the entry, until the program ends
+    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // must live until the program ends, like the entry
     while (*p == '"') {
         for (p++; *p && *p != '"'; p++) {
             if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) p++;
@@ -3862,7 +3877,7 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
         p += *p == '"';
         p += strspn(p, " ");
     }
-    if (*p) n = strlen(s), memcpy(name, s, n); // it contains more than literals
+    if (*p) n = strlen(s), memcpy(name, s, n); // s is not only string literals
     name[n] = 0;
     if (n) return name;
     KBENCH_FREE(name);
@@ -3917,9 +3932,9 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
     kb_add_from(entry, build);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cli       plan: table of options, which defines --help, the parser and struct kbi_options.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { // clang-format off
     KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_REGRESSED = 3, KBI_EXIT_UNCERTAIN = 4,
@@ -3939,16 +3954,16 @@ enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
     KBI_CHOOSES = 4,       // selects cases
-    KBI_IDLE = 8,          // acts instead of a run
-    KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
+    KBI_IDLE = 8,          // does something instead of measuring
+    KBI_MEASURES = 16,     // needs measurements: excludes options with KBI_IDLE
     KBI_GPU = 32,          // has no effect on host code
     KBI_WRITES = 64,       // writes records to a file
-    KBI_EFFORT = 128,      // replaces the options of kb_default
-    KBI_APART = 256,       // the options of kb_default do not apply
+    KBI_EFFORT = 128,      // sets how long to measure; kb_default does not apply
+    KBI_APART = 256,       // kb_default does not apply
     KBI_IN_LOAD = 512,     // allowed with --load
     KBI_IN_COMPARE = 1024, // allowed with --compare
     KBI_IN_RACE = 2048,    // allowed with --race
-    KBI_REST = 4096,       // takes the words after --
+    KBI_REST = 4096,       // takes all words after the word --
     KBI_RARE = 8192,       // only in --help all
     KBI_COMMON = 8192,     // in KBI_OPTIONS, the opposite of KBI_RARE: --help shows it
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
@@ -3958,12 +3973,12 @@ enum {
     KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
-// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An
-// argument in brackets is optional and follows a =. Options without a group are not in --help.
+// A row has: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An
+// argument in brackets is optional and follows the name and =. --help omits an option without a group.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
-// Rows without value, with a text, several texts, a time, a percentage, a whole number from 1, one of several words.
+// Rows of options that take no value, a text, several texts, a time, a percentage, a whole number from 1, or a word.
 #define KBI_BARE(id, name, group, help, rules) KBI_X(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
 #define KBI_TEXT(id, name, argument, group, help, rules) \
     KBI_X(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
@@ -3986,68 +4001,68 @@ enum {
     KBI_LIST(op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", KBI_SELECTS_SHOWN | KBI_COMMON) \
     KBI_LIST(impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS_SHOWN) \
     KBI_LIST(dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", KBI_SELECTS_SHOWN) \
-    KBI_LIST(size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
+    KBI_LIST(size, "size", "A,B", "choose", "size categories: small, medium, large, batch, ...", KBI_SELECTS) \
     KBI_X(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
       kbi_take_axis, KBI_ANY, KBI_SELECTS | KBI_COMMON) \
-    KBI_LIST(filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", KBI_SELECTS_SHOWN) \
-    KBI_LIST(exclude, "exclude", "RE", "choose", "leave out cases whose name matches", KBI_SELECTS_SHOWN) \
-    KBI_X(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
+    KBI_LIST(filter, "filter", "RE", "choose", "run cases whose name matches RE (like FILTER)", KBI_SELECTS_SHOWN) \
+    KBI_LIST(exclude, "exclude", "RE", "choose", "leave out cases whose name matches RE", KBI_SELECTS_SHOWN) \
+    KBI_X(shard, "shard", "K/N|auto", "choose", "run part K of N parts; auto: from a Slurm job array", int64_t, \
       kbi_take_shard, KBI_ANY, 0) \
     KBI_X(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
       KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu (default 0)" \
       : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
-    KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT | KBI_COMMON) \
+    KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % precision per case; skip size large", KBI_EFFORT | KBI_COMMON) \
     KBI_BARE(thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
     KBI_SHARE(precision, "precision", "how long", "stop at this half-width of the interval (default 0.5 %)", 1e-300, \
       100, KBI_EFFORT) \
     KBI_SPAN(max_time, "max-time", "how long", "longest sampling time per case (default 1s)", 1e-9, KBI_EFFORT) \
     KBI_SPAN(min_time, "min-time", "how long", "shortest sampling time per case (default 0s)", 0, KBI_EFFORT) \
-    KBI_SPAN(budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
+    KBI_SPAN(budget, "budget", "how long", "time for all cases together (default of --race: 60s)", 1e-3, \
       KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE | KBI_COMMON) \
     KBI_NUMBER(rounds, "rounds", "how long", "rounds of a comparison (default 16 to 64)", KBI_ROUNDS_LIMIT, \
       KBI_EFFORT) \
     KBI_NUMBER(iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
     KBI_NUMBER(launches, "launches", "how long", "launches per sample (default 8, more on a CPU)", \
       KBI_LAUNCHES_LIMIT, 0) \
-    KBI_X(warmup, "warmup", "N|T", "how long", "samples or time of warm-up (default: until steady)", \
+    KBI_X(warmup, "warmup", "N|T", "how long", "warm-up in samples or time (default: until steady)", \
       kbi_none, kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
-    KBI_SPAN(timeout, "timeout", "how long", "end a case that takes longer (default 60s)", 1e-9, 0) \
-    KBI_BARE(all, "all", "how long", "run all cases if the program runs a part by default", 0) \
+    KBI_SPAN(timeout, "timeout", "how long", "end a case after this time (default 60s)", 1e-9, 0) \
+    KBI_BARE(all, "all", "how long", "run all cases of a program that by default runs a part", 0) \
     KBI_BARE(dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
     KBI_BARE(cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
     KBI_BARE(hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
-    KBI_BARE(rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU) \
-    KBI_WORD(timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
+    KBI_BARE(rotate, "rotate", "how", "rotate copies of the data that together exceed L2", KBI_GPU) \
+    KBI_WORD(timer, "timer", "WHICH", "how", "timer: events, cupti, both alternately, or wall", \
       "events,cupti,both,wall", KBI_GPU) \
     KBI_BARE(no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
-    KBI_BARE(fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
+    KBI_BARE(fresh, "fresh", "how", "run kb_check also with two other inputs", 0) \
     KBI_BARE(no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
     KBI_BARE(no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
-    KBI_NUMBER(procs, "procs", "how", "processes per case, other addresses in each (default 1)", KBI_PROCESSES, \
+    KBI_NUMBER(procs, "procs", "how", "processes per case; buffer addresses vary (default 1)", KBI_PROCESSES, \
       KBI_COMMON) \
     KBI_BARE(shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
     KBI_X(cpu, "cpu", "N,M-K", "how", "processors to use (default any)", const char*, kbi_take_cpu, KBI_ANY, 0) \
-    KBI_X(seed, "seed", "N", "how", "seed of data and order (default 42)", uint64_t, kbi_take_number, \
+    KBI_X(seed, "seed", "N", "how", "seed of data and of random orders (default 42)", uint64_t, kbi_take_number, \
       KBI_FROM(0, INT64_MAX), 0) \
-    KBI_TEXT(json, "json", "FILE", "out", "write records as one array; - is stdout", \
+    KBI_TEXT(json, "json", "FILE", "out", "write records as a JSON array; FILE - is stdout", \
       KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
-    KBI_TEXT(jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
+    KBI_TEXT(jsonl, "jsonl", "FILE", "out", "append each record to FILE as a line of JSON", \
       KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
     KBI_TEXT(csv, "csv", "FILE", "out", "write records as CSV, one row per case", KBI_WRITES | KBI_IN_LOAD) \
-    KBI_X(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
+    KBI_X(sort, "sort", "KEY,-KEY", "out", "sort the rows of an operation by KEY; -KEY: descending", const char*, \
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    KBI_X(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
+    KBI_X(columns, "columns", "A,B,C", "out", "show these columns of the table, or keys of the record", const char*, \
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    KBI_WORD(color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
+    KBI_WORD(color, "color", "WHEN", "out", "use color always, never, or auto (on a terminal)", "always,auto,never", \
       KBI_ALWAYS) \
     KBI_BARE(no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
-    KBI_BARE(no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
-    KBI_BARE(quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS) \
-    KBI_BARE(verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
-    KBI_BARE(help, "help", "out", "print the common options; --help all: all (-h)", 0) \
+    KBI_BARE(no_progress, "no-progress", "out", "print no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(quiet, "quiet", "out", "print no warnings and no progress line", KBI_ALWAYS) \
+    KBI_BARE(verbose, "verbose", "out", "print messages and winners of all cases (-v)", KBI_ALWAYS) \
+    KBI_BARE(help, "help", "out", "print common options; --help all prints all (-h)", 0) \
     KBI_BARE(version, "version", "out", "print the version", 0) \
-    KBI_BARE(env, "env", "inspect", "print the machine; with two files, the differences", \
+    KBI_BARE(env, "env", "inspect", "print the machine, or differences of two --load files", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
@@ -4063,13 +4078,13 @@ typedef struct kbi_options {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_OPTIONS
 #undef KBI_X
-    double warmup_time;   // seconds; negative: not given
-    int64_t warmup_count; // samples; negative: not given
+    double warmup_time;   // warm-up in seconds; negative: not given
+    int64_t warmup_count; // warm-up samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards; // number of shards; 0: no shards. shard: 1 to shards
+    int64_t shards; // number of parts of the plan, 0: no parts; shard is 1 to shards
     int64_t gpu;    // index of the GPU
-    char** rest;    // the words after --, for an option with KBI_REST; NULL: none
-    bool usual;     // the options of kb_default apply
+    char** rest;    // words after the word --, for an option with KBI_REST; NULL: none
+    bool usual;     // whether the options of kb_default apply
     int argc;
     char** argv;
 } kbi_options;
@@ -4130,7 +4145,7 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-// Reads a time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
+// Reads a time ("T", stored in seconds), a percentage ("PCT", stored as a fraction) or a whole number ("N").
 static bool kbi_take_number(const kb_option* option, void* values, const char* value) {
     void* field = kbi_option_field(option, values);
     const char *above = option->low > 0 ? " above 0" : "", *kind = option->argument;
@@ -4149,7 +4164,7 @@ static bool kbi_take_number(const kb_option* option, void* values, const char* v
     return true;
 }
 
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and `others`
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // s has only ASCII letters, digits and `others`
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4204,7 +4219,7 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// Reads K/N, or the task of a Slurm job array. Ids with unequal steps are rejected: tasks have no numbers then.
+// Reads K/N, or gets K and N from a Slurm array task. Task ids with unequal steps are an error: K is unknown.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4248,11 +4263,11 @@ void kb_add_options(kb_option_set* set) {
     if (last == set) return;
     last->next = set, set->next = NULL;
     if (!set->given)
-        set->given = KBI_GROW(NULL, bool, set->count); // never freed, like the set
+        set->given = KBI_GROW(NULL, bool, set->count); // lives as long as the set, until the program ends
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// Returns the set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
+// Returns the set of option *k, counted over all sets; *k becomes the index in that set. NULL: *k is too large.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4269,7 +4284,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// Returns the next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
+// Returns the first given option with one of the rules from index *k on, or NULL. *k becomes the next index.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4287,7 +4302,7 @@ static int kbi_option_index(const char* name) { // -1: no option has this name
     return -1;
 }
 
-// Adds the option of an output or instrument, unless an add-on has it. False after a message.
+// Adds the option of an output or instrument, unless an add-on already has an option with this name.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
     int k = kbi_option_index(name);
@@ -4314,14 +4329,14 @@ static void kbi_help_row(const kb_option* option) {
 }
 
 static void kbi_help(bool all) {
-    const kb_option *first, *option; // first: of a group; options of add-ons join the groups of the kit
+    const kb_option *first, *option; // first: first option of a group; options of add-ons may join a group
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     if (!all) printf("\n");
     for (int k = 0; (first = kbi_option_at(k)) != NULL; k++) {
         if (!kbi_option_shown(first)) continue;
         for (int i = 0; (option = kbi_option_at(i)) != NULL; i++) {
             if (!kbi_option_shown(option) || !kbi_is(option->group, first->group)) continue;
-            if (all && i < k) break; // the group was printed
+            if (all && i < k) break;
             if (all && i == k) printf("\n%s\n", first->group);
             if (all || (i == k && !(option->rules & KBI_RARE))) kbi_help_row(option);
         }
@@ -4363,7 +4378,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
               near ? best.name : "", near ? "?" : "");
 }
 
-// Returns the index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
+// Returns the index of the option that the first n bytes of s name ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     static const char* const aliases[][2] = {
         // clang-format off
@@ -4380,7 +4395,7 @@ static int kbi_option_named(const char* s, size_t n) {
     return k;
 }
 
-// Sets option k; value: NULL if there is none. False after an error message.
+// Sets option k. value is NULL if the option has no value.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4392,7 +4407,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option with its values. Returns how many words it read; 0 after an error message.
+// Reads an option and its values. Returns the number of words that it read; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4401,7 +4416,7 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') { // the next word, unless it looks like an option
+    if (argument && !equals && *argument != '[') { // the value is the next word, unless that looks like an option
         if (words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]))
             return kbi_error("--%s needs %s after it", option->name, argument), 0;
         value = word[n++];
@@ -4409,7 +4424,8 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s was given twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-"; // other outputs open the file
+    // an output without fill opens the file itself
+    if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-";
     if (!kbi_option_set(o, k, value)) return 0;
     int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
@@ -4490,7 +4506,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
                             KBI_IN_LOAD | (i->fill ? KBI_WRITES : 0)))
             return false;
         if (i->fill && i->row.name && !i->argument)
-            return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option);
+            return kbi_error("--%s fills a file, so its argument must be \"FILE\"", i->option);
         if (i->option && kbi_output_named(i->option) != i)
             return kbi_error("two outputs define the option --%s; rename one", i->option);
     }
@@ -4514,11 +4530,11 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis with the values to run
+typedef struct kbi_dimension { // an axis and its values in the plan
     const char* name;
     kb_axis_type type;
     kb_param* values;
@@ -4544,7 +4560,7 @@ KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* form
     return false;
 }
 
-// Reads "512", "2^20" or "inf"; for whole numbers also "64k" with powers of 1024.
+// Reads a number like "512", "2^20" or "inf". In a whole number, a suffix as in "64k" is a power of 1024.
 static bool kbi_parse_value(kbi_list_reader* l, double* out) {
     static const char suffixes[] = "kMGT";
     const char* s = l->next;
@@ -4599,8 +4615,8 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
-        return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
-    double slack = 1e-9 * (how == '+' ? step : to); // tolerance for rounding errors
+        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a * range above 0");
+    double slack = 1e-9 * (how == '+' ? step : to);
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
@@ -4613,7 +4629,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     return true;
 }
 
-// Reads a word of a list, up to a comma outside of brackets.
+// Reads a word of a list; it ends at a comma that is not in brackets.
 static bool kbi_parse_word(kbi_list_reader* l) {
     const char* s = l->next;
     size_t n;
@@ -4621,11 +4637,11 @@ static bool kbi_parse_word(kbi_list_reader* l) {
     l->next += n;
     if (!n) return kbi_list_wrong(l, "a word is missing");
     for (size_t i = 0; i < n; i++)
-        if (kbi_starts_invisible(s + i)) return kbi_list_wrong(l, "a value has no control characters");
+        if (kbi_starts_invisible(s + i)) return kbi_list_wrong(l, "a value must not contain control characters");
     return kbi_add_value(l, 0, kbi_arena_text_n(l->arena, s, n));
 }
 
-// Reads "512,1024:8192:*2" for an axis of that type. The values live in the arena.
+// Reads a list like "512,1024:8192:*2" for an axis of this type. The arena owns the values.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
     kbi_list_reader l = { { kbi_arena_text(a, name), type, NULL, 0, NULL }, a, kbi_arena_text_n(a, s, length) };
     kb_param* buffer = l.d.values = KBI_GROW(NULL, kb_param, KBI_VALUES);
@@ -4641,7 +4657,7 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return l.d;
 }
 
-// Returns the values of a declaration, up to the terminator.
+// Returns the values that a kb_axis declares before its terminator.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
@@ -4701,18 +4717,18 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
     return false;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>plan      plan: from registry and command line to an ordered list of cases in comparison groups.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_plan {
-    kbi_case* cases; // grouped, the baseline of each group first; cases of other shards follow
-    int n, groups;   // cases and groups of this shard
-    int n_all;       // cases of all shards
+    kbi_case* cases; // cases by group, each baseline first; then cases of other shards
+    int n, groups;   // number of cases and of groups in this shard
+    int n_all;       // number of cases in all shards
     kbi_arena arena;
 } kbi_plan;
 
-// Returns the longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
+// Returns the longest time, in s, of one process for n cases. In a comparison, the baseline is sampled twice.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     KBI_EACH_INSTRUMENT(i) profiling += i->on ? i->seconds : 0;
@@ -4731,7 +4747,7 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Returns whether a list contains an operation or an alias of it.
+// Returns whether a list contains an operation or an alias of the operation.
 static bool kbi_names_operation(const char* list, const char* operation) {
     static const char* const aliases[][2] = {
         { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
@@ -4748,7 +4764,7 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return !o->op.n || i < o->op.n;
 }
 
-// Applies --size; without it, --fast omits the category large. size: NULL for a case without a category.
+// Returns whether --size selects a category (NULL: no category). Without --size, --fast omits the category large.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
@@ -4756,7 +4772,7 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
 
 // --- cases of an entry; functions that return false have printed an error ---
 
-static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
+static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings stay unescaped
     kbi_putf(t, "%c%s=", separator, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
@@ -4764,7 +4780,7 @@ static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // s
         kbi_param_text(t, p);
 }
 
-// Makes the case with these values of the axes, in memory of the arena; also sets its dtype and direction.
+// Makes the case with these axis values, in memory of the arena, and sets its dtype and direction.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     const uint64_t start = 14695981039346656037u;
     kbi_case c;
@@ -4786,7 +4802,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
         if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
         if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
         kbi_put_param(&name, '/', p);
-        uint64_t h = kbi_hash(start, name.s + begin); // finalizer of MurmurHash3, because a sum needs well mixed terms
+        uint64_t h = kbi_hash(start, name.s + begin); // MurmurHash3's finalizer mixes the terms of the sum key
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
@@ -4817,7 +4833,7 @@ static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wron
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and applies --dtype.
+// Replaces the values of axis d[index] by the values of -a, checks the values, and applies --dtype.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
@@ -4828,7 +4844,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // a function written for sizes above 0 returns at once if the size is 0: the return would be timed
+        // a function for sizes above 0 may return at once if the size is 0; kbench would then time no work
         int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
         if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
@@ -4856,7 +4872,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry in one size (NULL: it has no sizes).
+// Adds the cases of an entry for one KB_SIZE; size is NULL if the entry has none.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -4895,7 +4911,7 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// Removes duplicate cases of an entry, from equal sizes or values. false: two entries have the same case.
+// Removes an entry's duplicate cases, due to equal sizes or values. Returns false if two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -4905,8 +4921,8 @@ static bool kbi_plan_unique(kbi_plan* plan) {
         bool repeated = slot->key && kbi_is(plan->cases[slot->at].name, c.name);
         const kb_entry *e = c.entry, *other = repeated ? plan->cases[slot->at].entry : e;
         if (other != e) {
-            kbi_error("%s is registered twice, at %.150s:%d and at %.150s:%d. Records of one name could not be told "
-                      "apart. Rename one, as with KBENCH_IMPL(%s, OTHER). A header in two files registers in both",
+            kbi_error("%s is registered twice, at %.150s:%d and at %.150s:%d. Records with the same name could not "
+                      "be distinguished. Rename one, as with KBENCH_IMPL(%s, OTHER), or include a header only once",
                       c.name, *other->file ? other->file : "kb_add", *other->file ? other->line : other->order + 1,
                       *e->file ? e->file : "kb_add", *e->file ? e->line : e->order + 1, e->operation);
             break;
@@ -4923,7 +4939,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group. Groups are in order of their first cases, or shuffled.
+// Cases with the same key form a comparison group. Groups are in order of their first cases, or shuffled.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -4943,7 +4959,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-// Moves the cases of other shards to the end. Groups are distributed by size, largest first, in alternating
+// Moves the cases of other shards to the plan's end. Groups are distributed by size, largest first, in alternating
 // direction, because one shard could otherwise get all large cases.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
@@ -4968,7 +4984,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Returns whether best->wanted, or a list with a comma as one word, is a registered name. Sets the nearest name.
+// Returns whether best->wanted, or the whole list if it has commas, is a registered name. Sets best->name.
 static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
     const bool commas = strchr(list, ',') != NULL;
     bool found = false;
@@ -4992,7 +5008,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Checks that each word of the lists (of NAME=LIST: NAME) is a registered name.
+// Checks that each word of the lists (for axes: each NAME of NAME=LIST) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
@@ -5019,17 +5035,17 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// Makes the plan; kbi_plan_free frees it. false also if no case is selected.
+// Makes the plan, which kbi_plan_free frees. Returns false if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
-    if (!all->n) kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages");
+    if (!all->n) kbi_error("no benchmark is registered: use @kbench.bench in Python, kb_add in other languages");
 #else
     if (!all->n)
         kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
-                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive after it, or call "
+                  "that are called: put the library between -Wl,--whole-archive and -Wl,--no-whole-archive, or call "
                   "kb_add once with one of its entries",
-                  kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
+                  kbi_output_named("load") ? " (--load FILE shows the records of another program)" : "");
 #endif
     const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
     kbi_patterns filter, exclude;
@@ -5074,7 +5090,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Bits of the instruments that profile timed cases. host: only those that profile host work.
+// Returns the mask of active instruments that profile cases; if host is set, of instruments for host work only.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     KBI_EACH_INSTRUMENT(i)
@@ -5082,7 +5098,7 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// Returns the plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
+// Returns the planned cases, for outputs that supply records of earlier runs (--resume). The caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
@@ -5092,7 +5108,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Returns whether each case that can run, of the group that begins at `first`, has a record.
+// Returns whether the group that begins at index `first` has a record of each case that can run.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5108,7 +5124,7 @@ static bool kbi_recalls(void) { // whether an output can supply records of earli
     return i != NULL;
 }
 
-// Sets the records of cases whose whole group has been measured on this machine.
+// Sets the earlier records of cases, but only if the whole group has records.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     KBI_EACH_OUTPUT(i)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -5135,9 +5151,9 @@ static bool kbi_plan_recall(kbi_plan* plan) { // removes recorded cases from a p
     return good;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>list      plan: output of --list, --list-ops and --list-sizes.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
@@ -5174,7 +5190,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// Writes one selected size per line: operation, category, and all axes but dir and dtype.
+// Writes one selected size per line: operation, category, and all axes except dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5196,44 +5212,44 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     return o->on[KBI_OPTION_list] || o->on[KBI_OPTION_list_ops] || o->on[KBI_OPTION_list_sizes];
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>run       measure: state of a running benchmark function, and interface of a device.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 struct kbi_run;
 
-// A method of timing a block. begin returns how many times the block runs before end(), which adds samples.
+// A method of timing a block. begin returns the number of runs of the block before end; end adds samples.
 typedef struct kbi_timer {
-    const char* name; // key timer of the record
+    const char* name; // value of the key timer in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // samples the captured graph; NULL: begin and end time the block
-    bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
+    void (*replay)(struct kbi_run* run); // times the block's captured graph; NULL: begin and end time the block
+    bool host_clock;                     // a sample has enough runs of the block for the host clock's resolution
     bool steady;                         // needs no warm-up
 } kbi_timer;
 
-// Functions of a device, in five groups. NULL: the device has no such function.
+// Functions of a device, in five groups. A function is NULL if the device cannot do it.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // has memory of its own (KB_DEVICE), and streams
+    bool gpu; // whether the device has its own memory (KB_DEVICE) and streams
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
-        void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
+        void* (*alloc)(kb_place place, size_t bytes); // returns memory aligned to 256 bytes; NULL: out of memory
         void (*release)(kb_place place, void* p);
         void (*set)(void* p, int byte, size_t bytes);
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
         int64_t (*free_bytes)(void);      // free device memory
-        int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: to the bytes in use
+        int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: sets the peak to the bytes in use
     } memory;
     struct {
-        const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
+        const kbi_timer* (*choose)(struct kbi_run* run); // returns the timer for a block of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // called before each call of the function
-        const char* (*wait)(void);               // synchronises; returns the error since the last call, or NULL
-        bool (*lost)(void);                      // whether all later work of this process fails after that error
-        const char* (*broken)(void);             // how the function damaged the context or kb->stream, or NULL
-        void (*abandon)(void);                   // opens the gate of a block that was left early
+        void (*prepare)(struct kbi_run* run);    // called before each call of the benchmark function
+        const char* (*wait)(void);               // waits for the device; returns its error since the last wait
+        bool (*lost)(void);                      // whether the error of wait makes all later work fail
+        const char* (*broken)(void);             // returns how the case damaged the context or kb->stream, or NULL
+        void (*abandon)(void);                   // opens the launch gate of a block that was left early
         void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
     struct { // the audit: after begin, the engine calls exactly one of end, compare and left
@@ -5506,9 +5522,9 @@ static void kbi_add_sample(kbi_run* run, double ns) {
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>meter     measure: the state that a measuring process keeps from one case to the next.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
@@ -5736,9 +5752,9 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
         kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>process_state measure: detects what a function changed in its process; that process ends.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #ifndef __cplusplus
 extern char** environ;
@@ -5829,9 +5845,9 @@ static const char* kbi_process_changed(bool gpu) {
     return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>host      measure: the cpu backend, and the timer by the host's clock.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
@@ -6089,9 +6105,9 @@ static const kbi_backend kbi_cpu = {
 };
 // clang-format on
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
@@ -6432,9 +6448,9 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
         b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>device    measure: the GPU: stream, gate, events, eviction, clock.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 static const char* kbi_cuda_text(cudaError_t e) {
@@ -6707,9 +6723,9 @@ static void kbi_gpu_abandon(void) {
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>nvml      measure: clocks, power, temperature, throttling and other processes, by NVML.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 static void kbi_nvml_open(kbi_machine* m) {
@@ -6757,9 +6773,9 @@ static void kbi_gpu_sense(kbi_measured* m) {
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cupti     measure: CUPTI: durations of kernels as the driver records them, for timers and profiles.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
@@ -6884,9 +6900,9 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>timers    measure: timers for a block of GPU work: cold, hot, rotating, by CUPTI.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 // A sample is the mean of several launches, so its resolution is finer than that of event times. Each launch has
@@ -7231,9 +7247,9 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>calibrate measure: the bias of events: event time of an empty kernel minus its duration.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 // Measures the resolution of event times: the smallest difference > 0.5 ns between times of empty kernels, and of
@@ -7327,9 +7343,9 @@ static void kbi_reference_set(const kbi_reference* truth) { // truth: CUPTI time
 #endif
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>audit     measure: the timed block, called once under stream capture, which records its work.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 typedef struct kbi_captured {
@@ -7597,9 +7613,9 @@ static void kbi_gpu_compare(kbi_run* run) {
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>inspect   measure: the CUDA calls of the timed block, recorded by CUPTI in an untimed run.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 enum {
@@ -8012,9 +8028,9 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 }
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>roofs     measure: peaks of this device: copy, read and write bandwidth, arithmetic throughput.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // A case is compared with measured peaks (roofs). The peak of bandwidth is the copy peak, or the read or write
 // peak if kb_bytes_as declares one direction. The peak of operations is that of the type given to kb_flops_as,
@@ -8423,9 +8439,9 @@ static void kbi_require_roofs(kbi_run* run) {
     for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && cached; i++) m->roofs.of[i] = m->roofs.most[i] = NAN;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cuda      measure: the cuda backend, and the backend that a recipe asks for.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 static bool kbi_gpu_resources(char why[200]) {
@@ -8574,9 +8590,9 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>work_change measure: detects by their times whether launches differ in their work.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Launches that do the same work differ by at most these ratios of times. A CPU's branch prediction alone made a
 // loop 7 times as fast.
@@ -8631,9 +8647,9 @@ static void kbi_find_alternation(kbi_run* run, const double* ns) {
         }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>profiling measure: untimed runs of the block for instruments.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
     kbi_insight* in = &kbi_meter.insight;
@@ -8696,9 +8712,9 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     return (kbi_inside*)(void*)all.s;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>engine    measure: the state machine that chooses the next unit (audit, warm-up, sample, ...).
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_note_clock(kbi_run* run, double mhz) {
     kbi_measured* m = &run->m;
@@ -9048,9 +9064,9 @@ void kbi_leave(kb_state* kb) {
     if (run->backend->timing.abandon) run->backend->timing.abandon();
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>calls     measure: the calls of a benchmark function: first checked, second timed, others profiled.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 void kbi_threw(kb_state* kb, const char* what) {
     if (kb->run->m.status == KB_OK)
@@ -9252,9 +9268,9 @@ static void kbi_check_call(kbi_run* run) {
     run->work.checked = true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>body      measure: functions that a benchmark function calls: axes, amounts of work, checks, notes.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->bench_case;
@@ -9465,9 +9481,9 @@ void kb_expect(kb_state* kb, unsigned expectations) {
                  "kb_expect knows KB_EXPECT_TRANSFER, _ALLOC, _SYNC and _NO_CAPTURE, not %#x", expectations & ~known);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>rounds    measure: the cases of a comparison group, alone or in interleaved rounds.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
@@ -9873,9 +9889,9 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
     return good;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>verdict   judge: computes statistics, rates and flags from samples and observations.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
     if (raised) r->flags |= (uint64_t)1 << flag;
@@ -10095,9 +10111,9 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
     if (r->status != KB_OK || !(r->time_ms >= 0)) kbi_judge_withdraw(r);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>comparison judge: combines the processes of a case, and tests which implementation of a group is faster.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
 // The addresses of buffers change a kernel's time by up to 3 % (H200: row sums).
@@ -10350,9 +10366,9 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     KBENCH_FREE(c->rows);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>record    record: adds the case's identity, the machine and the run to the record.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Makes room for `more` entries after the entries of a list. Returns the first new entry; new entries are zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
@@ -10632,9 +10648,9 @@ static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     kbi_text_free(&command);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>store     record: the output files of records: a JSON array, and JSON lines.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_store {
     const char *json, *jsonl; // paths, NULL: none
@@ -10716,9 +10732,9 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     return kbi_store_close(&store);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>columns   render: options of the table, widths of text, and the text of a field in its column.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_how {
     FILE* out;
@@ -10868,9 +10884,9 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>table     render: the terminal table: columns, rows, and the notes below it.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #define KBI_WINNER_BIT 0x80000000u // in addition to bits of kbi_columns: rows have room for " fastest?"
 enum {
@@ -11391,9 +11407,9 @@ void kb_print(const kb_result* results, int64_t n) {
     KBENCH_FREE(t.wins);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>csv       render: records as CSV.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Writes a text by RFC 4180. "'" precedes a text that spreadsheets could take for a formula, even in wide signs
 // (0xef).
@@ -11472,9 +11488,9 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     for (int o = 0; o < KBI_COUNT(objects); o++) KBENCH_FREE((void*)names[o]);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>progress  render: the progress line on stderr.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_progress {
     bool on, shown;
@@ -11537,9 +11553,9 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
     p->shown = true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>budget    program: --budget, a time limit for the run: the share of each case, and which cases are omitted.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --budget: all remaining cases get the same share of the remaining time, which is the max_time of their group.
 // The mean time that measured cases took for set-up, check and audit is reserved for each remaining case.
@@ -11581,9 +11597,9 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>worker    program: the process that runs cases for the supervisor.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Header of a message from a worker to the supervisor; the message's data follow.
 typedef struct kbi_message {
@@ -11781,9 +11797,9 @@ static int kbi_worker_main(const kbi_options* o) {
     _exit(0); // exit handlers of CUDA can hang after the device was lost
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>outputs   program: files of the registered output formats: opened before any case runs, replaced at the end.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
@@ -11920,9 +11936,9 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     return code;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_worker {
     pid_t process;          // 0: there is none
@@ -12358,9 +12374,9 @@ static void kbi_measure_group(kbi_supervisor* s) {
     g->wanted = NULL; // late messages of the worker are then invalid
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown together.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_BATCH_CASES = 16 }; // minimum cases of a batch with several processes
 
@@ -12608,9 +12624,9 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_arena_free(&b.memory);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>program   program: a run from command line to exit code.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const char* kbi_no_gpu(const kbi_supervisor* s) {
     if (s->recipe.target == KBI_ON_CPU) return "--device cpu uses no GPU";
@@ -12885,9 +12901,9 @@ static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan)
     kbi_puts(t, o->usual ? "; --all runs everything\n" : "\n");
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>embed     program: measuring inside another program.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // A kb_desc with the function to measure, or with the block between kb_open and kb_close.
 typedef struct kbi_pending {
@@ -13153,9 +13169,9 @@ int64_t kb_abi(const char* what) {
     return -1;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
@@ -13231,9 +13247,9 @@ int kb_main(int argc, char** argv) {
 
 void kb_default(const char* options) { kbi_process.usual = options; }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>ptx       measure: the device functions of the engine, as text that the driver compiles.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 // Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
@@ -13428,7 +13444,7 @@ static void kbi_ptx_put(kbi_text* to) {
 KBI_CODE_END
 #endif // KBENCH_IMPLEMENTATION
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   This software is available under two licences; choose whichever you prefer.
 -----------------------------------------------------------------------------------------------------------------
   Licence A - MIT License
@@ -13464,4 +13480,4 @@ KBI_CODE_END
   TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
   THE AUTHORS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
   OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/

@@ -102,7 +102,7 @@ plain "what is said of it" "$err"
 check_same "it is said on one line" "$(wc -l < "$err" | tr -d ' ')" 1
 run "$tmp/misuse" --list -a "w=a${esc}[31m"
 check_rc "a word that a terminal would obey" 2
-check_err "a word that a terminal would obey" 'a value has no control characters'
+check_err "a word that a terminal would obey" 'a value must not contain control characters'
 bars() { sed 's/\\|//g' | tr -cd '|' | wc -c | tr -d ' '; }
 check_same "Markdown: a row has its heading's columns" "$(grep '^| one' "$tmp/r.md" | bars)" \
     "$(grep -B 2 '^| one' "$tmp/r.md" | head -n 1 | bars)"

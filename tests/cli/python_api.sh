@@ -94,7 +94,7 @@ check_rc "no such command" 2
 check_err "no such command" "there is no command 'juge'"
 run "$PYTHON" -m kbench --list
 check_rc "no benchmark" 2
-check_err "no benchmark" 'no benchmark is registered: @kbench.bench does that'
+check_err "no benchmark" 'no benchmark is registered: use @kbench.bench'
 
 # --- the judge's command line: one JSON verdict on stdout, exit codes 0, 1, 2
 task=tests/cli/python/task.py
