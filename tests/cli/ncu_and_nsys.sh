@@ -237,7 +237,7 @@ ill() { # ILL OPTION ERE
 ill rights --ncu 'administrator.*root.*SYS_ADMIN.*NVreg_RestrictProfilingToAdminUsers=0'
 ill busy --ncu 'another profiler .*dcgmi profile --pause'
 ill mig --ncu 'MIG.*nvidia-smi -mig 0'
-ill chip --ncu 'cannot profile this GPU. A newer one'
+ill chip --ncu 'cannot profile this GPU. Try a newer ncu'
 ill lock --ncu 'Set TMPDIR to a folder of your own'
 ill old --ncu 'does not know the options above'
 ill dies --ncu 'ncu failed .signal 11'
