@@ -90,7 +90,7 @@ typedef const char* kbi_two[2];
         KBI_IN_SHOWN | KBI_RARE) \
     KBI_LIST(goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable", \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them", \
+    KBI_LIST(race, "race", "OLD NEW...", "compare", "compare programs, with the options after --", \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST) \
     KBI_WORD(benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json", \
         KBI_IN_LOAD) \
@@ -170,9 +170,9 @@ static bool kbi_options_beside(const kbi_options* o) {
         if (kbi_wanted.on[KBI_REPORT_race] && !(option->rules & KBI_IN_RACE))
             why = "--race runs other programs and does not take --%s. Write options for these programs after --";
         else if (kbi_wanted.on[KBI_REPORT_load] && !(option->rules & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out.";
+            why = "--load shows records and runs nothing, so --%s has no effect. Leave out either option.";
         else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->rules & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out.";
+            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave out either option.";
         if (why) return kbi_error(why, option->name), false;
     }
     return true;
@@ -234,7 +234,7 @@ typedef struct kbi_records { // records of one or several files, in the order of
     kbi_arena arena;
     kbi_map texts, cases; // texts: all texts so far; cases: first record of each (case, run, device)
     int64_t replaced;     // records that replaced an earlier copy of the same measurement
-    int64_t twice;        // records with the name of another record of their run and different values
+    int64_t twice;        // records with the name, but not the values, of another record of the same run
 } kbi_records;
 
 typedef struct kbi_reader { // state of the parser of a text in memory that ends with a zero byte
@@ -401,7 +401,6 @@ static bool kbi_reader_escape(kbi_reader* r) { // reads the characters after the
     return kbi_reader_put(&r->token, first), true;
 }
 
-// Reads a string into r->token.
 static bool kbi_read_text(kbi_reader* r) {
     bool high = false;
     r->token.n = 0;
@@ -485,7 +484,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // skips the value of an un
   >>reader      records from JSON objects.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_READ_PARAMS = 256 }; // most axes of a case
+enum { KBI_READ_PARAMS = 256 }; // largest number of axes of a case
 
 KBI_SLOW_END
 // Returns a copy of a text that the records own. Equal texts are stored once, because records share many texts.
@@ -604,7 +603,8 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Reads the value of a key into its field. The caller has set the field to its empty value; null leaves it.
+// Reads the value of a key into its field. The caller has set the field to its empty value, which null leaves
+// unchanged.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
@@ -612,7 +612,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
                   { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "kinds has a row for each kind");
     int c = kbi_peek(r);
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
@@ -642,8 +642,8 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-// Reads the value of a key that is not in kbi_keys. In schemas 1 and 2, the key "mode" contained cache and timer,
-// and "shared_buffers" was named "stage_shared". Other keys are skipped.
+// Reads the value of a key that is not in kbi_keys. Schemas 1 and 2 had "mode" for cache and timer, and
+// "stage_shared" for "shared_buffers". Skips any other such key.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -692,8 +692,8 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
 }
 KBI_SLOW_BEGIN
 
-// Returns whether two records with the same name, device and run come from one measurement. Such copies occur if a
-// file was read twice, or if both the --json and the --jsonl file of one run were read.
+// Returns whether two records with the same name, device and run come from one measurement. A measurement occurs
+// twice if its file was read twice, or if both the --json and the --jsonl file of one run were read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
@@ -714,8 +714,8 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
                 return;
             }
             if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had the same name. Both are kept "
-                         "and compared in their order. Rename one benchmark.",
+                kbi_warn("run %s has two different records of %s: two benchmarks had the same name. Both records "
+                         "are kept and compared in their order. Rename one benchmark.",
                          r->run_id, r->name);
         }
     }
@@ -800,7 +800,7 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text; whit
 }
 
 // Reads the records in a page of --html. The page stores keys with the same value in all records once, before the
-// records. Other text on the page cannot contain the mark, because quotation marks in that text are escaped.
+// records. No other text on the page can contain `mark`, because its quotation marks are escaped.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -867,7 +867,7 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
 
 typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 5 %
     double threshold, memory_threshold, alpha;
-    double noise; // added to each end of an interval if the scatter between runs was not measured
+    double noise; // moves each end of an interval outwards if the scatter between runs was not measured
 } kbi_rules;
 
 // What the interval of a change was computed from, from the weakest to the strongest evidence.
@@ -882,7 +882,7 @@ typedef enum kbi_evidence {
 typedef struct kbi_change {          // the change of one case; times are compared by log(new time / old time)
     const kb_result *before, *after; // before NULL: the case is new; after NULL: the case was removed
     kbi_evidence evidence;
-    double log, se, df, wide, lo, hi; // estimate, standard error, its degrees of freedom, widening, interval
+    double log, se, df, wide, lo, hi; // log change, standard error, degrees of freedom, widening, interval
     double run_sd, run_df;    // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
     double p;                 // p-value of "the change is within the threshold", adjusted (Holm 1979)
     double memory;            // new memory / old memory; NAN: one of them is unknown
@@ -945,7 +945,7 @@ static int kbi_order_at(const void* a, const void* b) {
 
 // Sorts records by name and device. If several runs have records with the same name and device, only the records
 // of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank then
-// pairs the first with the first. Returns the number of records kept.
+// pairs the first record with the first record, the second with the second. Returns the number of records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -971,7 +971,8 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
 }
 
 // Pairs the records that have the same case name in `before` and `after`. A case on several devices is paired in
-// the order of the device numbers. The changes are in the order of `after`; removed cases come last.
+// the order of the device numbers. The changes are in the order of the records in `after`; removed cases come
+// last.
 static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
     kbi_named* x = KBI_GROW(NULL, kbi_named, n);
     kbi_named* y = KBI_GROW(NULL, kbi_named, m);
@@ -1034,10 +1035,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key means. TOLD: the difference is only listed. OFF: the times are not comparable.
-// MAJOR: the times are not comparable if the major version differs. BUILD: the times are not comparable if
-// optimisation or instrumentation differ. If several of the first three keys differ, kbi_env_differs reports only
-// the first of them.
+// What a difference in each key means. TOLD: the times stay comparable. OFF: the times are not comparable. MAJOR:
+// the times are not comparable if the major version differs. BUILD: the times are not comparable if optimisation
+// or instrumentation differ. If backend, GPU or driver differ, kbi_env_differs reports the first of them and no
+// further one.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1124,14 +1125,14 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
 typedef struct kbi_difference {
     const char *key, *before, *after;
     int64_t pairs; // number of pairs of records with this difference
-    bool off;      // whether it makes the times not comparable
+    bool off;      // whether this difference makes the times not comparable
 } kbi_difference;
 
 enum { KBI_DIFFERENCES = 64 };
 typedef struct kbi_differences {
     kbi_difference of[KBI_DIFFERENCES];
     int n;
-    int64_t pairs, left; // number of compared pairs; of differences that did not fit into the list
+    int64_t pairs, left; // number of compared pairs; number of differences that did not fit into `of`
     kbi_arena texts;
 } kbi_differences;
 
@@ -1282,7 +1283,8 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
 }
 
 // Computes a change from the process medians of the old record (b) and of the new record (a). If only one record
-// has several processes, its scatter is used for both. Returns false if neither record has several processes.
+// has several processes, the scatter between them is used for both records. Returns false if neither record has
+// several processes.
 static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
     bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
     if (!knows_a && !knows_b) return false;
@@ -1369,7 +1371,8 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
 }
 
 // Combines the variance of each case with the pooled variance of the other cases. The pooled variance gets as many
-// degrees of freedom as the case's own variance, but at least four. The variance of a case never becomes smaller.
+// degrees of freedom as the case's own variance, but at least four. The combined variance is at least the case's
+// own.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1463,8 +1466,8 @@ static double kbi_change_p(const kbi_change* c, double limit) {
 
 // Computes intervals, verdicts and regressions from the fields log, se, df and wide of each change. A case is a
 // regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
-// within the threshold. SLOWER means significantly slower by any amount. The error probability alpha applies to
-// the regressions and verdicts of all cases together, but to each interval separately.
+// within the threshold. SLOWER means significantly slower by any amount. alpha bounds the probability of any wrong
+// regression or verdict among all cases, but of each interval separately.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1531,8 +1534,8 @@ static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(after);
 }
 
-// Smallest number of rounds before a race may end because its intervals are narrow. After fewer rounds, intervals
-// are often narrow by chance.
+// Smallest number of rounds before a race may end because its intervals are narrow. In a race of fewer rounds,
+// intervals are often narrow by chance.
 enum { KBI_RACE_ROUNDS = 6 };
 static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
@@ -2009,8 +2012,8 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(t, ". Bold: the fastest implementation; ?: not significantly. =: within 1 % of the baseline. ~: not "
-                "significant.\n");
+    kbi_puts(t, ". Bold: the fastest implementation (?: not significantly faster). =: within 1 % of the baseline. "
+                "~: not significantly different from the baseline.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2104,7 +2107,7 @@ static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix
 }
 
 static void kbi_gbench_time(kbi_text* t, double x) {
-    // some tools compare CPU times, so x is written as both
+    // writes x twice, because some tools compare CPU times
     kbi_puts(t, "\"real_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"cpu_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"time_unit\": \"ns\"");
@@ -2315,9 +2318,9 @@ static void kbi_report_row(kbi_text* t, const kb_result* r) {
 }
 
 static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured roof. "
-                "Speedup is over the "
-                "baseline. The rating compares the best verified time of the same shape with this time.\n");
+    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured "
+                "peak. Speedup is over the baseline. "
+                "The rating compares the best verified time of a shape with the time of the case.\n");
     for (int64_t i = 0; i < n; i++) {
         if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
             kbi_puts(t, "\n### "), kbi_report_operation(t, &records[i]);
@@ -2330,7 +2333,7 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // sums over the cases of an operation that have the same key
+typedef struct kbi_report_sum { // sums over the cases with one operation and one key
     const kb_result* first;
     int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
@@ -2549,7 +2552,6 @@ static void kbi_draw(kbi_text* t, const char* form, ...) {
 
 static const double kbi_glyph = 6.5; // assumed width of a character in labels, in pixels; true for wide fonts
 
-// Cuts a text to `most` characters.
 static const char* kbi_clip(const char* s, int most, kbi_text* out) {
     out->n = 0;
     kbi_clean(out, s ? s : "");
@@ -2599,12 +2601,11 @@ static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark,
         kbi_puts(t, "/>");
 }
 
-// Draws the mark of the implementation with index who.
 static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
     kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
 }
 
-// Draws the names with their marks in as many lines as necessary; returns the height.
+// Draws a legend of names and marks, in as many rows as necessary; returns its height.
 static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
                               double width) {
     double at = 0, down = 0;
@@ -2706,7 +2707,7 @@ typedef struct kbi_frame {
     kbi_scale x, y;
 } kbi_frame;
 
-// Draws grid lines and the numbers of the y axis. A number is the y value times scale.
+// Draws grid lines and the numbers of the y axis. The number at a grid line is its y value times scale.
 static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
     double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
     char text[40];
@@ -2719,7 +2720,7 @@ static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char
     kbi_draw_text(t, left, top - 8, "start", "dim", title);
 }
 
-// Draws the ticks and numbers of the x axis. A number is left out if it would touch the previous number.
+// Draws the ticks and labels of the x axis, without labels that would touch the previous label.
 static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
                        const char* title) {
     double base = f->y.from, until = -1e9;
@@ -2814,8 +2815,8 @@ typedef struct kbi_scene { // the input of all figures of a page
 
 typedef struct kbi_panel {     // one of several figures of a kind
     kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
-    const char* axis;          // the swept axis; NULL: the product of all numeric axes
-    const char* across;        // the other axis of a heat map
+    const char* axis;          // the axis on x; NULL: the product of all numeric axes
+    const char* across;        // the axis on y of a heat map
     bool product;
     const char *title, *under;
 } kbi_panel;
@@ -3078,7 +3079,7 @@ static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char*
     return kept;
 }
 
-// Returns the text "layernorm fwd bf16", followed by the axes if params is true.
+// Returns a text such as "layernorm fwd bf16", followed by the axes if params is true.
 static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
     kbi_text t = KBI_BLANK;
     kbi_clean(&t, r->operation ? r->operation : "");
@@ -3234,7 +3235,7 @@ static bool kbi_subset_has(kbi_subset subset, int metric) {
 
 typedef struct kbi_in_unit {
     const char* name;
-    double scale; // multiply a value of the record by this
+    double scale; // factor from the record's unit to this unit
 } kbi_in_unit;
 
 // Returns a unit in which `most`, the largest value, is a short number.
@@ -3306,7 +3307,7 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns the points of an implementation, from left to right. The caller frees them.
+// Returns the points of an implementation, from left to right. The caller frees this array.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
     kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
@@ -3359,7 +3360,7 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
     KBENCH_FREE((void*)labels);
 }
 
-// Draws a line at the problem size whose memory equals the L2 cache, interpolated between two measured sizes.
+// Draws a line at the problem size that fills the L2 cache, interpolated between two measured sizes.
 static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
     kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
     int64_t n = 0;
@@ -3426,7 +3427,7 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
 // --- power laws: log t = log c + sum of e log x, by least squares ---
 
 typedef struct kbi_fitted {
-    double e[KBI_AXES], c, off; // exponents; constant in ms; standard deviation of the residuals of log t
+    double e[KBI_AXES], c, off; // exponents; constant c in ms; standard deviation of residuals of log t
     kbi_swept over;
     int64_t n;
     int axes;
@@ -3496,7 +3497,7 @@ static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     return kbi_split(s, all, &one, n);
 }
 
-// whether the fit is within 20 %; beyond that, no single power law describes the times
+// whether measured times scatter by less than about 20 % around the power law
 static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; }
 
 // Writes the fit as markup of HTML or SVG: the constant, and each axis with its exponent.
@@ -3606,7 +3607,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- speed of light: the percentage of peak bandwidth and of peak arithmetic that a case reaches ---
 
-// Sets out[0] to the percentage of the measured peak bandwidth and out[1] to that of the peak arithmetic; NAN:
+// Sets out[0] to the percentage of the peak bandwidth, and out[1] to the percentage of the peak arithmetic; NAN:
 // unknown.
 static void kbi_light_of(const kb_result* r, double out[2]) {
     // a record of schema 1 has no key "roof"; its key "bound" names the peak that gpu_efficiency refers to
@@ -3707,8 +3708,8 @@ static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
-// Computes a range that contains most samples. *beyond counts the samples above it, which are drawn at the upper
-// edge.
+// Computes a range that contains most samples. *beyond counts the samples above this range, which are drawn at its
+// upper edge.
 static void kbi_samples_range(kbi_subset subset, double* lo, double* hi, int64_t* beyond) {
     double top = -INFINITY, all = -INFINITY;
     *lo = INFINITY;
@@ -3906,7 +3907,7 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
 }
 
 // Collects the peaks of a machine. Records of schema 1 contain only the percentage of one peak; the peak is
-// computed from it.
+// computed from this percentage.
 static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
     for (int64_t i = 0; i < subset.n; i++) {
@@ -3942,7 +3943,7 @@ typedef struct kbi_levels {
 
 static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
-    const double most = 1e4; // beyond this, DRAM traffic is too small to measure: omit the point
+    const double most = 1e4; // FLOP/B; above this limit, the traffic is too small to measure
     memset(l, 0, sizeof *l);
     for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
         double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
@@ -4001,7 +4002,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     }
 }
 
-// Returns whether a label at this place would cover a mark.
+// Returns whether a label of width w at (x, y) would cover a mark.
 static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
     for (int64_t i = 0; i < p->subset.n; i++) {
         const kb_result* r = p->subset.of[i];
@@ -4093,7 +4094,8 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has one; returns whether any has.
+// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has such points; returns whether
+// any implementation has.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4115,7 +4117,7 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
     char missing[80];
     if (levels) {
         kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
-        kbi_draw_text(t, 32, y, "start", "dim", "ring: by L2 bytes, dot: by DRAM bytes, from counters");
+        kbi_draw_text(t, 32, y, "start", "dim", "ring: FLOP per L2 byte; dot: FLOP per DRAM byte (counters)");
         down += 16;
     }
     snprintf(missing, sizeof missing, "%lld more cases do not declare both bytes and operations",
@@ -4172,7 +4174,6 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 // --- the kinds ---
 
-// Makes figures with one row per ratio, the largest ratio first.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
     kbi_subset subset = { NULL, 0 };
     int64_t n = 0;
@@ -4219,7 +4220,6 @@ static const kbi_plot* kbi_plot_named(const char* name) {
     return NULL;
 }
 
-// Writes one panel as SVG inside a page.
 static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
                            const char* style) {
     kbi_text body = KBI_BLANK;
@@ -4345,7 +4345,8 @@ static const char* const kbi_page_style[] = {
     "@page{margin:14mm}}"
 };
 
-// Sorts, filters and hides columns; theme, copying, downloads. The rest of the page works without this script.
+// This script sorts, filters and hides columns, sets the theme, copies and downloads. The page can be read without
+// it.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -4838,7 +4839,7 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // largest number of small figures outside the collapsed section; of figures in all
+}; // largest number of small figures outside the collapsed section; of all figures
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -4990,7 +4991,7 @@ static void kbi_page_kernels(kbi_page* p) {
 // --- the machine ---
 
 // Writes the values that a key has in all records: the different texts, or the range of the numbers. Writes
-// nothing if no record has a value.
+// nothing if no record has a value of this key.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
     kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
@@ -5042,7 +5043,7 @@ static void kbi_page_lessons(kbi_page* p) {
     static const char* const lessons[][2] = {
         { "What is the time of a case?",
           "The median of many samples of one launch of the timed block, minus the bias of the timer. "
-          "Half of the samples were faster and half were slower. A few disturbed samples do not move "
+          "Half of the samples were faster than the median. A few disturbed samples do not move "
           "the median, but they would move a mean." },
         { "What does &#177; mean?",
           "Half the width of the 95 % confidence interval of the median. If you repeat the measurement "
@@ -5064,7 +5065,7 @@ static void kbi_page_lessons(kbi_page* p) {
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline figure shows which limit applies. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
-          "both is bound by latency: the launch is too short, or too few operations are in flight." },
+          "both roofs is bound by latency: the launch is too short, or too few operations are in flight." },
         { "When is one implementation faster than another?",
           "If the interval of the ratio lies completely above 1 + noise floor, the "
           "implementation is faster. The noise floor is the difference that the baseline shows against "
@@ -5121,9 +5122,9 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_fits(&p);
     kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time divided by the time of each implementation, from interleaved rounds. "
-                     "The fastest comes first.");
+                     "The fastest implementation comes first.");
     kbi_page_figures(&p, "samples", "Samples",
-                     "Left: all samples in the order of measurement; drift and throttling are visible here. Right: "
+                     "Left: all samples in the order of measurement; they show drift and throttling. Right: "
                      "the share of samples below each time; a distribution with two modes shows two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
@@ -5299,7 +5300,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
 typedef struct kbi_regression {
     const kbi_options* o;
     kbi_records before, history;
-    char* save;            // an absolute path, because a benchmark function may change the directory
+    char* save;            // absolute path of the new baseline: a benchmark function may change the directory
     kbi_lines lines;       // lines of the history file
     kbi_contrast contrast; // the comparison with `before`, made after the last case
     FILE* out;
@@ -5309,7 +5310,7 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks before the run that the files can be written that the run writes at its end. Returns false after an error
+// Checks before the run that all files which the run writes at its end are writable. Returns false after an error
 // message.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
@@ -5357,7 +5358,7 @@ static void kbi_regression_free(kbi_regression* g) {
     memset(g, 0, sizeof *g);
 }
 
-// Lists all differences between the machines of the pairs. Then warns once about each kind of difference that
+// Lists the differences between the machines of old and new records. Warns once about each kind of difference that
 // makes times not comparable.
 static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
@@ -5397,8 +5398,8 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// Returns the records of the history that are comparable with the cases of this run. Their scatter is the scatter
-// between runs.
+// Returns the records of the history that are comparable with the cases of this run. The scatter of these records
+// is the scatter between runs.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
@@ -5454,7 +5455,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
         fprintf(out, "\n");
         kbi_regression_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_regression_side(out, "after ", name, &now[0]);
-        kbi_regression_machines(&c->changes, &how); // printed before the table, because they explain it
+        kbi_regression_machines(&c->changes, &how); // before the table: other machines explain changes
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
@@ -5471,7 +5472,6 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
     return kbi_regression_code(c ? &c->sum : &none, c != NULL, missed);
 }
 
-// Appends the records to the history, one line each.
 static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) {
     for (int64_t i = 0; i < n; i++) kbi_json_result(&g->lines.waiting, &now[i]), kbi_puts(&g->lines.waiting, "\n");
     bool good = kbi_lines_end(&g->lines, 5000);
@@ -5479,7 +5479,7 @@ static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) 
     return good;
 }
 
-// Appends to the history and saves the new baseline. If this run is a regression against the baseline of that
+// Appends to the history and saves the new baseline. If this run is a regression against the baseline of the same
 // name, the old baseline is kept.
 static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
@@ -5571,8 +5571,8 @@ typedef struct kbi_loaded { // what the records of --load are compared with
     kbi_contrast contrast;
 } kbi_loaded;
 
-// Reads the history and compares the loaded records with l->before, which the caller has read (no records: no
-// baseline). Returns false after an error message.
+// Reads the history and compares the loaded records with l->before, which the caller has read. l->before is empty
+// if there is no baseline. Returns false after an error message.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
     if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
@@ -5773,7 +5773,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record of GPU work if there is one: host work has another timer
+    const kb_result* first = &r->of[0]; // prefer GPU work: host work has another timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -5801,7 +5801,8 @@ static int kbi_order_sharded(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorts the records of shards into the order of the plan. Repeated runs of the sweep follow one after the other.
+// Sorts the records of shards into the order of the plan. If a sweep ran twice, all records of its first run come
+// first.
 static void kbi_load_order(kbi_records* r) {
     kbi_sharded* order = KBI_GROW(NULL, kbi_sharded, r->n);
     kb_result* sorted = KBI_GROW(NULL, kb_result, r->n);
@@ -5869,15 +5870,15 @@ static bool kbi_load_alike(const kbi_records* r) {
         if (!first) first = x;
         if (!kbi_is(x->gpu, first->gpu))
             return kbi_error(
-                       "--load: shard %s ran on %s, and shard %s on %s. These parts of one sweep cannot be compared. "
-                       "Load the shards of each GPU separately, or all with --ignore-env.",
+                       "--load: shard %s ran on %s, and shard %s on %s. Times of different GPUs are not "
+                       "comparable. Load the shards of each GPU separately, or all with --ignore-env.",
                        first->shard, first->gpu, x->shard, x->gpu),
                    false;
     }
     return true;
 }
 
-// --jsonl appends. If it names a file that was loaded, records would be duplicated.
+// Rejects a --jsonl that names a loaded file, because --jsonl would append the records again.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
     for (int i = 0; i < kbi_wanted.n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
@@ -5890,7 +5891,7 @@ static bool kbi_load_apart(const kbi_options* o) {
     return true;
 }
 
-// Reads the files of --load. Returns false after an error message.
+// Returns false after an error message.
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < kbi_wanted.n_load; i++)
         if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
@@ -5958,7 +5959,7 @@ static struct kbi_past {
     kbi_past_line* lines; // n lines, in the order of the file
     int n;
     kbi_map names;       // maps each name to its last line
-    kbi_records records; // owns the texts of all lines read so far; kbench may still show them
+    kbi_records records; // owns the texts of all lines read, which kbench may print later
 } kbi_past;
 
 static void kbi_past_free(void) {
@@ -5989,7 +5990,7 @@ static bool kbi_past_read(int file) {
         r.newer = r.strange = true; // prints no warnings about records of other programs
         bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
         bool alone = good && kbi_reader_space(&r, true) < 0;
-        // a shorter line may be of another tool: it stays
+        // keeps a torn line shorter than `begin`, which may be of another tool
         l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
                  memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
         kbi_reader_end(&r);
@@ -6069,7 +6070,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     return good;
 }
 
-// The hash of the binary distinguishes its records from those of other builds.
+// The hash of the program file tells records of this build from records of other builds.
 static bool kbi_resume_ready(const char* value) {
     const char* path = kbi_options_now->jsonl;
     struct stat about;
@@ -6088,8 +6089,8 @@ static bool kbi_resume_ready(const char* value) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_racer {
-    kbi_text path;     // path of the program, as the command that starts it
-    kbi_records first; // records of the program's first round; they define its cases
+    kbi_text path;     // path of the program in the command that starts the program
+    kbi_records first; // records of the first round, which define the program's cases
     kbi_named* order;  // the records of the first round, sorted by name
     int64_t n;
     double* ms; // [round * n + index in order]; NAN: no time
@@ -6099,7 +6100,7 @@ typedef struct kbi_race {
     const kbi_options* o;
     kbi_racer* of;
     int n, rounds, size;     // size: allocated rounds
-    kbi_text records, words; // names of the files for its records and its output
+    kbi_text records, words; // names of the files for the records and the output of a program
     char** argv;
     int64_t began;
     double widest;
@@ -6188,9 +6189,9 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
-// Waits until the program ends. If the race is interrupted or the time is up, it sends SIGTERM, and SIGKILL after
-// 2 s. Time is measured by counting waits of 10 ms, so changes of the system clock have no effect. Returns false
-// if it stopped the program.
+// Waits until the program ends. If the race is interrupted or the time is up, sends SIGTERM, and SIGKILL after 2
+// s. Time is measured by counting waits of 10 ms, so changes of the system clock have no effect. Returns false if
+// it had to stop the program.
 static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     double waits = 100 * seconds;
     for (int told = 0; !kbi_ended(process, status);) {
@@ -6204,8 +6205,8 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. It exceeds --budget,
-// because the results of an interrupted round are lost.
+// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. This limit exceeds
+// --budget, because the results of an interrupted round are lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
@@ -6231,8 +6232,8 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. It reported no time. Run it alone "
-                  "to see why, or raise --budget.",
+        kbi_error("--race: %s did not end in %.0f s and was stopped, so there is no time. Run the program "
+                  "alone to see why, or raise --budget.",
                   one->path.s, limit);
         return KBI_EXIT_USAGE;
     }
@@ -6307,8 +6308,8 @@ static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
     return -1;
 }
 
-// Returns the changes of every program against the first program, over all rounds so far. Sets *names to the
-// program of each change. The caller frees the changes and *names.
+// Returns the changes of every program against the first program, over all rounds so far. (*names)[i] is the
+// program of change i. The caller frees the changes and *names.
 static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     kbi_rules rules = kbi_rules_of();
     kbi_changes all = { NULL, 0 };
@@ -6340,7 +6341,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     return all;
 }
 
-// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0 or an exit code.
+// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0, or an exit code on failure.
 static int kbi_race_run(kbi_race* r) {
     kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
@@ -6388,7 +6389,7 @@ static int kbi_race_show(kbi_race* r) {
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
-// Resolves the programs' paths. Returns false after an error message.
+// Returns false after an error message.
 static bool kbi_race_programs(kbi_race* r) {
     const kbi_strings* list = &kbi_wanted.race;
     struct stat about;
@@ -6493,59 +6494,59 @@ static const struct {
     int column;
     const char *why, *use;
 } kbi_column_reasons[] = {
-    { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from it",
+    { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from the time",
       "compare times only from the same machine, cache state and clock" },
-    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be detected",
-      "reduce it with --max-time, --thorough or --procs" },
-    { KBI_COLUMN_GBPS, "if memory is the limit, this and not FLOP/s shows how good a kernel is",
+    { KBI_COLUMN_SPREAD, "a difference smaller than the interval cannot be detected",
+      "narrow the interval with --max-time, --thorough or --procs" },
+    { KBI_COLUMN_GBPS, "if memory is the limit, GB/s and not FLOP/s show how good a kernel is",
       "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
-    { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, this shows how good a kernel is",
+    { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, FLOP/s show how good a kernel is",
       "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
-    { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
+    { KBI_COLUMN_ITEMS, "items/s compare cases of different sizes in the user's unit, such as tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
-    { KBI_COLUMN_ROOF, "it shows the distance from the peak (CPU: of one core)",
+    { KBI_COLUMN_ROOF, "roof shows the distance from the peak (CPU: of one core)",
       "near 100 %, reduce the traffic or the number of operations" },
-    { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
-      "start with the shortest bars" },
-    { KBI_COLUMN_MEMORY, "it limits the problem size, and what else fits on the GPU",
+    { KBI_COLUMN_BAR, "the bar draws the share of the roof, so that weak rows stand out",
+      "improve the kernels with the shortest bars first" },
+    { KBI_COLUMN_MEMORY, "memory limits the problem size, and what else fits on the GPU",
       "--memory-threshold makes growth a regression" },
-    { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure it with --energy; 3 s more per case" },
-    { KBI_COLUMN_FLOP_J, "it compares the energy efficiency of kernels of different sizes",
-      "measure it with --energy, and declare kb_flops" },
-    { KBI_COLUMN_BYTE_J, "it compares the energy efficiency of kernels of different sizes",
-      "measure it with --energy, and declare kb_bytes" },
+    { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure with --energy: 3 s more per case" },
+    { KBI_COLUMN_FLOP_J, "FLOP/J compare the energy efficiency of kernels of different sizes",
+      "use --energy, and declare kb_flops" },
+    { KBI_COLUMN_BYTE_J, "bytes/J compare the energy efficiency of kernels of different sizes",
+      "use --energy, and declare kb_bytes" },
     { KBI_COLUMN_SAMPLES, "the interval needs 6 samples, the 99 % quantile 300",
-      "set it with --iters, or indirectly with --max-time and --precision" },
-    { KBI_COLUMN_SPEEDUP, "above 1 the row is faster than the baseline; both ran in interleaved rounds",
-      "it is significant if its interval excludes 1; = means equivalent, ~ not certain" },
+      "set the number with --iters, or indirectly with --max-time and --precision" },
+    { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
+      "a speedup is significant if its interval excludes 1; = means equivalent, ~ not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
-      "narrow it with more rounds: --thorough or --rounds 64" }
+      "run more rounds: --thorough or --rounds 64" }
 };
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a row for each column");
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "every column has its row");
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = { { "what", "it describes the case; two runs are compared case by case, by name",
+} kbi_group_reasons[] = { { "what", "the key describes the case; two runs are compared case by case, by name",
                             "select cases with --filter, --op, --impl, --dtype or --size" },
-                          { "time", "it shows the distribution of the time, or how the clock was read",
-                            "show it as a column with --columns, or sort by it with --sort" },
-                          { "rate", "it compares the case with the machine's peak and with other sizes",
+                          { "time", "the key shows the distribution of the time, or how the clock was read",
+                            "show the key with --columns, or sort the rows with --sort" },
+                          { "rate", "rates compare a case with the peak and with cases of other sizes",
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
                           { "memory", "memory limits the problem size, and what else fits on the machine",
                             "--memory-threshold makes growth a regression" },
-                          { "contest", "it is part of a comparison, which shows whether a difference is real",
+                          { "contest", "a comparison shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
-                          { "trust", "it says whether the time is valid",
-                            "read it before the time; --explain FLAG explains a flag" },
-                          { "kernel", "it describes the kernel, whose configuration limits the occupancy",
-                            "compare it between implementations, and with the compiler's report" },
-                          { "machine", "it describes the machine; times are comparable on equal machines only",
-                            "keep it constant between runs; --compare and --baseline list differences" },
-                          { "run", "it identifies the run, so that you can repeat it",
+                          { "trust", "the key says whether the time is valid",
+                            "read the key before the time; --explain FLAG explains a flag" },
+                          { "kernel", "the key describes the kernel, whose configuration limits the occupancy",
+                            "compare implementations, and the compiler's report" },
+                          { "machine", "times are comparable on equal machines only",
+                            "use one machine for all runs; --compare and --baseline list differences" },
+                          { "run", "the key identifies the run, so that you can repeat the run",
                             "repeat the command with the same seed, build and "
                             "commit" } };
 
-// The record with invented values from which --explain takes its examples, in two parts.
+// --explain takes its examples from this record with invented values, in two parts.
 static const char kbi_example_record[] =
     "{\"name\": \"scale/impl=vec4/dtype=f32/n=16777216\", \"operation\": \"scale\", \"direction\": \"fwd\", "
     "\"implementation\": \"vec4\", \"origin\": \"own\", \"rung\": 1, \"dtype\": \"f32\", \"batch_size\": 8, "
@@ -6591,33 +6592,33 @@ static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
     { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
-      "equal implementations rarely differ this much; in --compare: faster than the old run",
+      "equal implementations rarely differ by so much (--compare: faster than the old run)",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
     { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
-      "equal implementations rarely differ this much; in --compare: slower than the old run",
+      "equal implementations rarely differ by so much (--compare: slower than the old run)",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the interval lies completely within 1 %, in --compare within --threshold; marked = in the table",
-      "a difference above this margin is excluded", "choose the implementation by memory, energy or simplicity",
+      "the interval lies within 1 % of equality (--compare: within --threshold); the table marks = for it",
+      "the data excludes a larger difference", "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
     { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
-      "the interval of the change lies completely beyond --threshold (5 %); --alpha holds for all cases together",
+      "the interval of the change lies beyond --threshold (5 %); --alpha bounds any false alarm among all cases",
       "a regression gives exit code 3; a change that may be below the threshold does not",
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "it shows which regression to fix first; growth of memory is divided by twice the threshold",
+      "the severity shows which regression to fix first; for memory, the unit is twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
-      "best verified time of the comparison / this time: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
-      "it shows which implementations are far from the best one",
-      "for the size of the difference, see speedup and its verdict",
+      "best verified time / time of the case: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
+      "the rating shows how far an implementation is from the best one",
+      "see the speedup and its verdict for the exact difference",
       "\"rating\": \"good\" // 1.25 to 2 times the best time" }
 };
 
@@ -6738,8 +6739,8 @@ static void kbi_explain_term(kbi_table* t, int term) {
     kbi_explain_line(t, "example", kbi_terms[term].example);
 }
 
-// Explains a name; upper and lower case are equal. If a flag, a key and a column share the name, it explains all
-// of them.
+// Explains a name; upper and lower case are equal. If a flag, a key and a column share the name, all of them are
+// explained.
 static int kbi_explain_instead(const char* value) {
     char name[64];
     snprintf(name, sizeof name, "%s", value);
