@@ -47,7 +47,7 @@ static void bench(kb_state* kb, const char* variant) {
     args.in[0] = a, args.in[1] = b, args.out[0] = c;
     int library = variant ? kbk_row_find("matmul", "fwd", variant) : -1;
     if (variant && library < 0) {
-        kb_skip(kb, "the library was built without it");
+        kb_skip(kb, "the library was built without this variant");
         return;
     }
     args.workspace_bytes = variant ? (size_t)kbk_row_workspace(library, &args.s, sizeof(float)) : 0;
