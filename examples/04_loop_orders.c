@@ -28,7 +28,7 @@ static void sum_down(const float* x, float* y, int64_t side) {
     }
 }
 
-// Adds one row after another to the sums, in memory order. Each row reads and writes all sums.
+// Adds one row after another to the sums, in memory order. Adding a row reads and writes all sums.
 static void sum_across(const float* x, float* y, int64_t side) {
     for (int64_t c = 0; c < side; c++) y[c] = 0;
     for (int64_t r = 0; r < side; r++)

@@ -24,7 +24,7 @@ typedef struct size {
 } size;
 // clang-format off
 #define SIZE(letter, name, field) { letter, name, offsetof(kbk_shape, field) }
-static const size known[] = { // in the order of the command line
+static const size known[] = { // sizes, in the order of the command line
     SIZE('R', "rows", rows), SIZE('B', "batch", batch), SIZE('Z', "batch", batch), SIZE('H', "heads", heads),
     SIZE('S', "length", rows), SIZE('M', "M", rows), SIZE('N', "N", cols), SIZE('C', "cols", cols),
     SIZE('D', "dimension", cols), SIZE('V', "vocabulary", vocabulary), SIZE('K', "K", k), SIZE('A', "among", among),
@@ -34,7 +34,7 @@ static const size known[] = { // in the order of the command line
 static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n", cols);
 
 static int row;      // index of the rung in the library's table
-static kbk_row rung; // its entry in the library's table
+static kbk_row rung; // entry of the rung in the library's table
 static kbk_shape shape;
 
 // Derives the sizes that a rung needs from the rung's signature. Returns the number of sizes.

@@ -101,7 +101,7 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
 // ranges that include the first and the last unit. The oracle runs once per case; the comparison runs twice per
 // variant.
 static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int elem) {
-    const double WORK = 1e8, COMPARED = 1 << 19; // most operations of the oracle; most compared elements
+    const double WORK = 1e8, COMPARED = 1 << 19; // limits: operations of the oracle; number of compared elements
     kbk_tensor t[KBK_MAX_TENSORS];
     int64_t units = op->units(s), piece = op->family == KBK_MAP || op->family == KBK_PICK ? 4096 : 1;
     double each = (op->flops(s) + op->bytes(s, elem)) / (double)(units ? units : 1), outputs = 0;
@@ -293,7 +293,7 @@ static void run_variant(kb_state* kb) {
     if (a.workspace_bytes && !a.workspace) return;
     if (v->origin & KBK_COPIES) kb_expect(kb, KB_EXPECT_TRANSFER);
     if (allocates) kb_expect(kb, KB_EXPECT_ALLOC);
-    if (allocates) { // this untimed launch writes to the allocated block, to test it
+    if (allocates) { // an untimed launch writes to the allocated memory, to test the allocation
         why = kbk_launch(v, dtype, &a, kb->stream);
         a.out[0] = NULL;
     }

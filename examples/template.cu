@@ -10,9 +10,9 @@ __global__ void square(const float* x, float* y, int n) { // <- yours: the kerne
     if (i < n) y[i] = x[i] * x[i];                        // <- yours
 }
 
-KBENCH(square) {                                                    // <- yours: its name in the table
+KBENCH(square) {                                                    // <- yours: name of the benchmark
     int n = 1 << 24;                                                // <- yours: number of elements
-    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: on the GPU; kbench frees them
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: buffers; kbench frees them
     kb_fill(kb, x, n, KB_NORMAL);                                   // <- yours: the input
     float* in = kb_host(kb, x);                                     // a copy on the host, for the check
     KB_TIME(kb) {

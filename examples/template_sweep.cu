@@ -23,7 +23,7 @@ template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- you
 template <class T> static void bench(kb_state* kb, void (*kernel)(const T*, T*, int64_t), int64_t each) {
     int64_t n = kb_int(kb, "n"), block = kb_int(kb, "block"); // <- yours: the axes, by name
     int64_t grid = (n + block * each - 1) / (block * each);   // <- yours
-    T *x = KB_ALLOC(kb, T, n), *y = KB_ALLOC(kb, T, n);       // <- yours: on the GPU; kbench frees them
+    T *x = KB_ALLOC(kb, T, n), *y = KB_ALLOC(kb, T, n);       // <- yours: GPU buffers; kbench frees them
     kb_fill(kb, x, n, KB_NORMAL);                             // <- yours: the input
     T* in = kb_host(kb, x);                                   // a copy on the host, for the check
     KB_TIME(kb) { kernel<<<(unsigned)grid, (unsigned)block, 0, kb->stream>>>(x, y, n); } // <- yours: the launch

@@ -102,9 +102,9 @@ static bool kbi_inspect_agree(void) {
     for (int i = 0; i < KBI_COUNT(tools); i++) {
         const char* why = NULL;
         if (kbi_is(o->device, "all") && tools[i] != KBI_INSPECT_energy)
-            why = "it profiles one GPU; select it with --device N";
+            why = "this option profiles one GPU; select the GPU with --device N";
         else if (kbi_is(o->device, "cpu") || (!KBI_CUDA && !o->device))
-            why = "it profiles GPU work, which --device cpu and a build without CUDA cannot run";
+            why = "this option profiles GPU work, which --device cpu and a build without CUDA cannot run";
         if (why && kbi_inspect_given.on[tools[i]])
             return kbi_error("--%s: %s", kbi_inspect_rows[tools[i]].name, why), false;
     }
@@ -139,17 +139,17 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
 }
 
 typedef struct kbi_sum {    // a sum over the events with the same name, grid and block size
-    const kbi_event* first; // the first of the events that are summed
+    const kbi_event* first; // the first of the summed events
     int64_t calls;
     double total; // sum of their durations, in ns
 } kbi_sum;
 
 typedef struct kbi_profile {
-    kbi_sum *device, *host; // sums of GPU work, and of host calls; the longest first
+    kbi_sum *device, *host; // sums over GPU work and host calls, by decreasing total
     int n_device, n_host;
     double device_ns, host_ns;  // total duration of all GPU work, and of all host calls
-    double span, busy, run;     // ns per run: first start to last end of GPU work; GPU is busy; block on the host
-    double gaps, gap_ns;        // number and total time in ns of the gaps in a run, while the GPU is idle
+    double span, busy, run;     // ns per run: span of GPU work; busy time of the GPU; host time of the block
+    double gaps, gap_ns;        // per run: number of gaps in which the GPU is idle; their total time in ns
     double launch_ns;           // mean host time of a call that submits GPU work, in ns
     double overlap, concurrent; // share of copy time while a kernel runs; of busy time while 2 or more events run
 } kbi_profile;
@@ -345,7 +345,7 @@ static bool kbi_perf_open(kb_state* kb) {
     for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
     if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
-    return true; // the profile leaves out each counter that could not be opened
+    return true; // the profile omits each counter that could not be opened
 }
 
 static void kbi_perf_all(unsigned long call) {
@@ -384,7 +384,7 @@ static void kbi_perf_close(kb_state* kb) {
     double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
     if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
     if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
-    // kbi_insight_count ignores this value if the slots already gave backend_bound_pct
+    // kbi_insight_count ignores this value if the slots gave backend_bound_pct
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
 
@@ -407,7 +407,7 @@ static struct kbi_energy { // state of the energy measurement of the current cas
     int64_t began, launches;  // start of the measurement in ns; number of launches since this start
     int64_t submitting;       // start of the current batch, in ns
     int64_t each;             // launches per batch, so many that a batch takes about 10 ms
-    kbi_joules first, latest; // the first and the latest update of the counter; `at` is 0 before the update
+    kbi_joules first, latest; // the first and the latest update of the counter; at == 0 if there is none yet
 } kbi_energy;
 
 static bool kbi_energy_read(double* mj) {
@@ -780,27 +780,27 @@ static void kbi_activity_close(kb_state* kb) {
 // words, because each field of such a structure lies within one word. Word 0 is the size of the structure: the end
 // of its last field. tests/compile/cupti.cpp compares offsets and sizes with CUPTI's headers.
 // clang-format off
-#define KBI_RANGE_CALLS(x) /* function, size of its structure, words of the structure from word 2 on */              \
+#define KBI_RANGE_CALLS(x) /* function, size of its structure; [n] is word n of the structure */                     \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
-    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* word 2: device, and the answer (32 bits each) */               \
-    x(CHIP, cuptiDeviceGetChipName, 32) /* word 2: device; 3: name of the chip */                                    \
-    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* word 2: context; 3: image size; 4: image */             \
-    x(HOST, cuptiProfilerHostInitialize, 48) /* word 2: kind; 3: chip; 4: image; 5: host object */                   \
-    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* word 2: object; 3: name of the metric */                  \
-    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* word 2: object; 3: metric names; 4: their number */             \
-    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* word 2: object; 3: image size */                      \
-    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* word 2: object; 3: image size; 4: image */                     \
-    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* word 2: image size; 3: image; 4: passes */                     \
-    x(ENABLE, cuptiRangeProfilerEnable, 32) /* word 2: context; 3: the profiler */                                   \
-    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* 2: profiler; 3, 4: metrics; 5, 6: limits; 7: size */  \
-    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* word 2: profiler; 3: data size; 4: data */          \
-    x(SET, cuptiRangeProfilerSetConfig, 90) /* word 2: profiler; 3-6: images; 7-11: range settings */                \
-    x(START, cuptiRangeProfilerStart, 24) /* word 2: profiler */                                                     \
-    x(PUSH, cuptiRangeProfilerPushRange, 32) /* word 2: profiler; 3: name of the range */                            \
+    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* [2] device, answer (32-bit fields) */                          \
+    x(CHIP, cuptiDeviceGetChipName, 32) /* [2] device, [3] name */                                                   \
+    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* [2] context, [3] size, [4] image */                     \
+    x(HOST, cuptiProfilerHostInitialize, 48) /* [2] kind, [3] chip, [4] image, [5] object */                         \
+    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* [2] object, [3] name */                                   \
+    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* [2] object, [3] names, [4] number */                            \
+    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* [2] object, [3] size */                               \
+    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* [2] object, [3] size, [4] image */                             \
+    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* [2] size, [3] image, [4] passes */                             \
+    x(ENABLE, cuptiRangeProfilerEnable, 32) /* [2] context, [3] profiler */                                          \
+    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* [2] profiler, [3,4] metrics, [5,6] limits, [7] size */ \
+    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* [2] profiler, [3] size, [4] image */                \
+    x(SET, cuptiRangeProfilerSetConfig, 90) /* [2] profiler, [3-6] images, [7-11] ranges */                          \
+    x(START, cuptiRangeProfilerStart, 24) /* [2] profiler */                                                         \
+    x(PUSH, cuptiRangeProfilerPushRange, 32) /* [2] profiler, [3] name */                                            \
     x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
-    x(STOP, cuptiRangeProfilerStop, 41) /* word 2: profiler; 5, first byte: no pass is missing */                    \
+    x(STOP, cuptiRangeProfilerStop, 41) /* [2] profiler, [5] finished (first byte) */                                \
     x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
-    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* 2: object; 3, 4: data; 5: range; 6-8: names, values */    \
+    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* [2] object, [3,4] data, [5] range, [6-8] names, values */ \
     x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
     x(HOST_END, cuptiProfilerHostDeinitialize, 24)
 // clang-format on
@@ -1175,8 +1175,8 @@ static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
         if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
 }
 
-// Determines the bottleneck: a unit that is busy for 60 % of its peak, otherwise a measured peak that the case
-// reaches to 60 %, otherwise latency. DRAM counters miss data that a short kernel leaves in L2.
+// Determines the bottleneck: a unit that is busy for 60 % of its peak, otherwise a measured peak of which the case
+// reaches 60 %, otherwise latency. DRAM counters miss data that a short kernel leaves in L2.
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -1306,7 +1306,7 @@ typedef struct kbi_launches {
     int n;
 } kbi_launches;
 
-typedef struct kbi_launch_list { // the entries of a case are consecutive, its sum over all kernels first
+typedef struct kbi_launch_list { // entries of a case are consecutive; the first sums over its kernels
     kbi_launches* of;
     int n;
     kbi_arena text;
@@ -1374,8 +1374,8 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// Adds the metric x of a launch of `ns` nanoseconds. Sums, times and bytes are added up. The largest launch
-// parameter (launch__) is kept. Shares and rates are averaged, weighted by the duration of the launch.
+// Adds the metric x of a launch of `ns` nanoseconds. Sums, times and bytes are added up. Of each launch parameter
+// (launch__), the largest value is kept. Shares and rates are averaged, weighted by the duration of the launch.
 static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
                            double ns) {
     char base[40];
@@ -1438,7 +1438,7 @@ typedef struct kbi_csv_reader {
     char* at;
     char **cells, **head, **units; // cells of the current row, of the heading, and of the row with the units
     int n, size, n_head;
-    int inside;     // index of the case between whose two marks the reader is; -1 outside of all marks
+    int inside;     // index of the case whose start mark, but not end mark, was read; -1: none
     double ended;   // latest end of GPU work after the start mark, in ns; NaN before the first work
     kbi_metric* of; // metrics of the current launch, in the units of the CSV file
     int n_of, room;
@@ -1501,8 +1501,8 @@ static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
 
 // --- launches ---
 
-// A mark is a launch of kbi_null. Its grid size encodes the index n of the case: 2 n + 1 marks the start of the
-// timed block, 2 n + 2 marks its end.
+// A mark is a launch of kbi_null. The grid size of a mark encodes the index n of the case: 2 n + 1 marks the start
+// of the timed block, 2 n + 2 marks its end.
 static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
@@ -1775,7 +1775,7 @@ static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t lin
     t->any = true;
 }
 
-static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; the locale has no effect
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // prints microseconds in any locale
     kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
 }
 
@@ -2250,7 +2250,7 @@ static void kbi_vendor_remove(const kbi_vendor* v) {
     rmdir(v->folder);
 }
 
-// Runs an external profiler before the measurement, so that records include its results.
+// Runs an external profiler before the measurement, because records include its results.
 static bool kbi_vendor_before(int vendor) {
     kbi_vendor v;
     memset(&v, 0, sizeof v);
@@ -2343,7 +2343,7 @@ static int kbi_profiled_instead(const char* value) {
 // NVTX ranges without the NVTX header, which takes a second to compile. NVTX_INJECTION64_PATH names a library of
 // the profiler. This library calls kbi_nvtx_export and stores pointers to its functions in kbi_nvtx.slots. Without
 // a profiler, a range costs one comparison.
-enum { KBI_NVTX_CORE2 = 5 }; // index of the NVTX module with the functions whose slots follow
+enum { KBI_NVTX_CORE2 = 5 }; // the NVTX module of ranges; its function slots are:
 enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };

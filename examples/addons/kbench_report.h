@@ -76,15 +76,15 @@ typedef const char* kbi_two[2];
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
     KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; estimate noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
+    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression (default 5 %)", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000, \
-        KBI_ALWAYS | KBI_RARE) \
-    KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY, \
-        KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000, \
+    KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory (default 10 %)", \
+        0, 1000, KBI_ALWAYS | KBI_RARE) \
+    KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm (default 0.05)", \
+        double, kbi_take_alpha, KBI_ANY, KBI_ALWAYS | KBI_RARE) \
+    KBI_SHARE(noise, "noise", "compare", "assumed difference of processes (default 3 %)", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress", \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress (default), change, noise or never", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
@@ -108,7 +108,7 @@ enum kbi_report_id {
 };
 
 typedef struct kbi_report_values {
-    bool on[KBI_REPORT_COUNT]; // whether the option was given
+    bool on[KBI_REPORT_COUNT]; // whether each option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_REPORT_OPTIONS
 #undef KBI_X
@@ -225,7 +225,7 @@ static bool kbi_report_agree(void) {
 enum {
     KBI_READ_TEXT = 1 << 20, // longest string, in bytes
     KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // deepest nesting of lists and objects in a key that this version of kbench ignores
+    KBI_READ_DEPTH = 32 // deepest nesting of lists and objects in the value of an unknown key
 };
 
 typedef struct kbi_records { // records of one or several files, in the order of the files
@@ -233,8 +233,8 @@ typedef struct kbi_records { // records of one or several files, in the order of
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts: all texts so far; cases: first record of each (case, run, device)
-    int64_t replaced;     // records that replaced an earlier copy of the same measurement
-    int64_t twice;        // records with the name, but not the values, of another record of the same run
+    int64_t replaced;     // number of records that replaced a copy of the same measurement
+    int64_t twice;        // number of records with the name, but not the values, of another record of the run
 } kbi_records;
 
 typedef struct kbi_reader { // state of the parser of a text in memory that ends with a zero byte
@@ -612,7 +612,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
                   { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "kinds has a row for each kind");
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "every kind has its row");
     int c = kbi_peek(r);
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
@@ -634,7 +634,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
 }
 
 // Returns the index of a key in kbi_keys, -1 if it is unknown. Files list keys in the order of kbi_keys, so the
-// search starts at index next.
+// search starts at index `next`.
 static int kbi_read_key_place(const char* name, int next) {
     if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
@@ -643,7 +643,7 @@ static int kbi_read_key_place(const char* name, int next) {
 }
 
 // Reads the value of a key that is not in kbi_keys. Schemas 1 and 2 had "mode" for cache and timer, and
-// "stage_shared" for "shared_buffers". Skips any other such key.
+// "stage_shared" for "shared_buffers". Skips all other unknown keys.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -787,7 +787,7 @@ static bool kbi_read_array(kbi_reader* r) {
     return more == 0;
 }
 
-static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text; white space may precede each part of it
+static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text, in which ' ' means any white space
     for (; *text; text++) {
         if (*text == ' ') {
             kbi_reader_space(r, false);
@@ -800,7 +800,7 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text; whit
 }
 
 // Reads the records in a page of --html. The page stores keys with the same value in all records once, before the
-// records. No other text on the page can contain `mark`, because its quotation marks are escaped.
+// records. No other text on the page can contain `mark`, because quotation marks of texts are escaped.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -880,7 +880,7 @@ typedef enum kbi_evidence {
 } kbi_evidence;
 
 typedef struct kbi_change {          // the change of one case; times are compared by log(new time / old time)
-    const kb_result *before, *after; // before NULL: the case is new; after NULL: the case was removed
+    const kb_result *before, *after; // before is NULL for a new case, after is NULL for a removed case
     kbi_evidence evidence;
     double log, se, df, wide, lo, hi; // log change, standard error, degrees of freedom, widening, interval
     double run_sd, run_df;    // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
@@ -901,7 +901,7 @@ typedef struct kbi_changes {
 typedef struct kbi_trend { // the times of one case in all runs of a --history file and the current run
     const kb_result* last;
     int64_t runs;
-    double first, middle, now; // ms: first run; median of the runs before the current run; current run
+    double first, middle, now; // ms of the first run; median ms of all earlier runs; ms of the current run
     double sd, df;             // standard deviation of one run around the trend, and its degrees of freedom
     double slope;              // change of the log time per run (Theil 1950, Sen 1968)
     double p;                  // p-value of the hypothesis "no trend" (Mann 1945, Kendall 1975)
@@ -925,9 +925,9 @@ typedef struct kbi_contrast { // the comparison of a run with an earlier run
 
 // --- pairs ---
 
-typedef struct kbi_named { // a record, for sorting by name
+typedef struct kbi_named {
     const kb_result* r;
-    int64_t at, device, rank; // at: index in the input; rank: 0, 1, ... among records with the same name
+    int64_t at, device, rank; // at: index in the input; rank: number of earlier records with the same name
 } kbi_named;
 
 static int kbi_order_named(const void* a, const void* b) {
@@ -944,8 +944,8 @@ static int kbi_order_at(const void* a, const void* b) {
 }
 
 // Sorts records by name and device. If several runs have records with the same name and device, only the records
-// of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank then
-// pairs the first record with the first record, the second with the second. Returns the number of records kept.
+// of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank pairs
+// such records in their order. Returns the number of records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -1035,10 +1035,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key means. TOLD: the times stay comparable. OFF: the times are not comparable. MAJOR:
-// the times are not comparable if the major version differs. BUILD: the times are not comparable if optimisation
-// or instrumentation differ. If backend, GPU or driver differ, kbi_env_differs reports the first of them and no
-// further one.
+// What a difference in each key of two records means. TOLD: the times stay comparable. OFF: the times are not
+// comparable. MAJOR: the times are not comparable if the major version differs. BUILD: the times are not
+// comparable if optimisation or instrumentation differ. If backend, GPU or driver differ, kbi_env_differs reports
+// the first of them and no further one.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1215,7 +1215,7 @@ enum {
     KBI_RUNS_ENOUGH = 6
 };
 
-typedef struct kbi_length { // a case, for sorting by its time
+typedef struct kbi_length {
     double ms;
     int64_t at;
 } kbi_length;
@@ -1371,8 +1371,8 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
 }
 
 // Combines the variance of each case with the pooled variance of the other cases. The pooled variance gets as many
-// degrees of freedom as the case's own variance, but at least four. The combined variance is at least the case's
-// own.
+// degrees of freedom as the case's own variance, but at least four. The combined variance is at least the variance
+// of the case.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1447,7 +1447,7 @@ static int kbi_order_chance(const void* a, const void* b) {
 }
 
 // Adjusts p-values for multiple tests (Holm 1979): in ascending order, each p-value is multiplied by the number of
-// p-values from this one on, and raised to the previous result if it is smaller.
+// p-values from this one on. A result below the previous result is replaced by the previous result.
 static void kbi_holm(kbi_chance* all, int64_t n) {
     double most = 0;
     qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
@@ -1466,8 +1466,8 @@ static double kbi_change_p(const kbi_change* c, double limit) {
 
 // Computes intervals, verdicts and regressions from the fields log, se, df and wide of each change. A case is a
 // regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
-// within the threshold. SLOWER means significantly slower by any amount. alpha bounds the probability of any wrong
-// regression or verdict among all cases, but of each interval separately.
+// within the threshold. SLOWER means significantly slower by any amount. For regressions and verdicts, alpha is
+// the error probability of all cases together; for an interval, of this interval alone.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -2107,7 +2107,7 @@ static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix
 }
 
 static void kbi_gbench_time(kbi_text* t, double x) {
-    // writes x twice, because some tools compare CPU times
+    // writes x as CPU time, too, because some tools compare CPU times
     kbi_puts(t, "\"real_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"cpu_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"time_unit\": \"ns\"");
@@ -2798,7 +2798,7 @@ static void kbi_svg_plain_style(kbi_text* t) {
   >>views       which records belong into one figure, and which axes the figure has.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_subset { // a subset of the records
+typedef struct kbi_subset {
     const kb_result** of;
     int64_t n;
 } kbi_subset;
@@ -2815,8 +2815,8 @@ typedef struct kbi_scene { // the input of all figures of a page
 
 typedef struct kbi_panel {     // one of several figures of a kind
     kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
-    const char* axis;          // the axis on x; NULL: the product of all numeric axes
-    const char* across;        // the axis on y of a heat map
+    const char* axis;          // the axis along x; NULL: the product of all numeric axes
+    const char* across;        // the axis along y in a heat map
     bool product;
     const char *title, *under;
 } kbi_panel;
@@ -3427,7 +3427,7 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
 // --- power laws: log t = log c + sum of e log x, by least squares ---
 
 typedef struct kbi_fitted {
-    double e[KBI_AXES], c, off; // exponents; constant c in ms; standard deviation of residuals of log t
+    double e[KBI_AXES], c, off; // exponents; constant in ms; off: standard deviation of the residuals of log t
     kbi_swept over;
     int64_t n;
     int axes;
@@ -3490,8 +3490,8 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Splits the records into one subset per fit: the records of one operation, element type and implementation that
-// also have equal values on the axes that are not numeric.
+// Splits the records into one subset per fit. A subset has one operation, element type and implementation, and one
+// value on each axis that is not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
@@ -3550,8 +3550,8 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- heat maps ---
 
-// Draws a heat map of times, with a cell for each pair of axis values. If several cases fall into a cell, it shows
-// the last case.
+// Draws a heat map of times, with a cell for each pair of axis values. If several cases fall into a cell, the cell
+// shows the last case.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
     double* xs = KBI_ARRAY(&s->arena, double, p->subset.n);
@@ -3762,7 +3762,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld above the scale, at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld samples above the scale", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
@@ -3987,7 +3987,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
            per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
     char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = bandwidth * x, starting at the left or lower edge
+    for (int i = 0; i < c->n_memory; i++) { // the line y = bandwidth * x, from the left or lower edge
         double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
         double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
         double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
@@ -4077,7 +4077,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
             if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
         if (n < 2) continue;
         qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // nearly the same arithmetic intensity: no line
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // nearly the same arithmetic intensity: draws no line
         kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
         for (int64_t k = 0; k < n; k++)
             kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
@@ -4346,7 +4346,7 @@ static const char* const kbi_page_style[] = {
 };
 
 // This script sorts, filters and hides columns, sets the theme, copies and downloads. The page can be read without
-// it.
+// the script.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -4465,7 +4465,7 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
         kbi_json_field(t, r, key);
 }
 
-// Writes the keys and values of a record as --json does, without nulls. If wanted is true, it writes only the keys
+// Writes the keys and values of a record as --json does, without nulls. If `wanted` is true, writes only the keys
 // in common[], which have the same value in all records; otherwise only the other keys. "<" is escaped, because
 // "</script>" in a text would end the script element.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
@@ -4513,7 +4513,7 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_page {
     kbi_text* t;
     kbi_scene scene;
-    kbi_text sections; // links to the sections
+    kbi_text sections;
     int64_t failed, skipped;
 } kbi_page;
 
@@ -4685,7 +4685,7 @@ enum {
 static const struct {
     const char *title, *group;
     size_t at; // in kb_result
-    bool down; // the largest value first
+    bool down; // whether the largest value is first
 } kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
                        { "&#177;", "", offsetof(kb_result, precision), false },
                        { "speedup", "", offsetof(kb_result, speedup), true },
@@ -5382,7 +5382,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set_free(&said);
 }
 
-// Marks the pairs whose times are not comparable, unless --ignore-env was given.
+// Marks the pairs of records whose times are not comparable, unless --ignore-env was given.
 static void kbi_regression_apart(kbi_changes* c) {
     for (int64_t i = 0; i < c->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         kbi_text what = KBI_BLANK;
@@ -5455,7 +5455,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
         fprintf(out, "\n");
         kbi_regression_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_regression_side(out, "after ", name, &now[0]);
-        kbi_regression_machines(&c->changes, &how); // before the table: other machines explain changes
+        kbi_regression_machines(&c->changes, &how); // first, because another machine may explain changes
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
@@ -5479,8 +5479,8 @@ static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) 
     return good;
 }
 
-// Appends to the history and saves the new baseline. If this run is a regression against the baseline of the same
-// name, the old baseline is kept.
+// Appends this run to the history and saves the new baseline. If this run is a regression against the baseline of
+// the same name, the old baseline is kept.
 static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
@@ -5496,7 +5496,7 @@ static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t
     return good;
 }
 
-static kbi_regression kbi_regression_now;  // state of the regression gate in this run
+static kbi_regression kbi_regression_now;
 static const kbi_contrast* kbi_loaded_now; // comparison of the records of --load; NULL: none
 static bool kbi_figure_failed;             // --where left no record for --svg
 
@@ -5566,7 +5566,7 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // what the records of --load are compared with
+typedef struct kbi_loaded { // the data that the records of --load are compared with
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
@@ -5773,7 +5773,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // prefer GPU work: host work has another timer
+    const kb_result* first = &r->of[0]; // a record of GPU work if possible: host work has another timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -5790,7 +5790,7 @@ static void kbi_load_warn(const kbi_records* r) {
 }
 
 typedef struct kbi_sharded {
-    int64_t again, device, place, at; // again: number of earlier records of the case; at: index
+    int64_t again, device, place, at; // again: number of earlier records of the case; at: index in the input
 } kbi_sharded;
 
 static int kbi_order_sharded(const void* a, const void* b) {
@@ -5950,7 +5950,7 @@ static int kbi_load_shown(const kbi_options* o) {
 typedef struct kbi_past_line { // a line of the --jsonl file
     size_t at, n;              // start and length of the line, without its line end
     kb_result record;          // the name is NULL if the line has no valid record
-    bool old;                  // the line will be removed: its case runs again, or it is torn
+    bool old;                  // the line will be removed: its case runs again, or the line is torn
     int before;                // index of the previous line with the same name; -1: none
 } kbi_past_line;
 
@@ -6269,7 +6269,7 @@ static void kbi_race_room(kbi_race* r) {
 }
 
 // Runs each program once. Every second round reverses the order of the programs. After every two rounds, the order
-// is rotated by one program. Returns 0 or an exit code.
+// is rotated by one program. Returns 0, or an exit code on failure.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6539,7 +6539,7 @@ static const struct {
                           { "trust", "the key says whether the time is valid",
                             "read the key before the time; --explain FLAG explains a flag" },
                           { "kernel", "the key describes the kernel, whose configuration limits the occupancy",
-                            "compare implementations, and the compiler's report" },
+                            "compare the value with other implementations and with the compiler's report" },
                           { "machine", "times are comparable on equal machines only",
                             "use one machine for all runs; --compare and --baseline list differences" },
                           { "run", "the key identifies the run, so that you can repeat the run",
@@ -6608,7 +6608,7 @@ static const struct {
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
-      "the interval of the change lies beyond --threshold (5 %); --alpha bounds any false alarm among all cases",
+      "the interval of the change lies beyond --threshold (5 %); --alpha bounds the risk of any false alarm",
       "a regression gives exit code 3; a change that may be below the threshold does not",
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",

@@ -19,10 +19,10 @@ KBI_CODE_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// PTX that nvcc compiled from CUDA C without FMA contraction and flush to zero. The PTX has version 6.4 for sm_70,
-// so that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu;
-// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an
-// array are joined in order, because C guarantees only 4095 characters per literal.
+// PTX that nvcc compiled from CUDA C without FMA contraction and without flush to zero. The PTX has version 6.4
+// for sm_70, so that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is
+// tests/ptx/engine.cu; tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text.
+// The strings of an array are joined in order, because C guarantees only 4095 characters per literal.
 // clang-format off
 static const char* const kbi_ptx_proving[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
@@ -485,7 +485,7 @@ static void kbi_test_hang(kb_state* kb) {
 }
 
 #if KBI_CUDA
-// Makes an error in the timed block; the name of the implementation selects the error.
+// Makes a deliberate error in the timed block; the name of the implementation selects the error.
 static void kbi_test_mistake(kb_state* kb) {
     const char* what = kb->implementation;
     float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
@@ -520,9 +520,9 @@ static void kbi_test_empty(kb_state* kb) {
     {                                       \
         0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
     }
-// Problem sizes. With the sizes "all", "some" and "few", for comparisons, kernels take 1 to 200 us on an H200.
-// With "rotated", at most 64 copies of the data exceed twice the L2 cache. With "host" and "brief", for a CPU, the
-// data has 4 KiB to 1 MiB, except for matrix products.
+// Problem sizes. The sizes "all", "some" and "few" are for comparisons, in which kernels take 1 to 200 us on an
+// H200. With the size "rotated", at most 64 copies of the data exceed twice the L2 cache. The sizes "host" and
+// "brief" are for a CPU: data of 4 KiB to 1 MiB, except for matrix products.
 #define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
     { KB_SIZE("all", axis "=" all),                           \
       KB_SIZE("some", axis "=" some),                         \
