@@ -244,8 +244,8 @@ static void run(kb_state* kb) {
 
 // --- the command line
 
-// Finds a rung. operation: as operation_name writes it, or with /fwd or /run. Returns 0 on success. Otherwise
-// prints a message and returns the exit code.
+// Finds a rung. operation: as operation_name writes it, or with /fwd or /run. Returns 0, or the exit code after an
+// error message.
 static int find(char* operation, const char* variant) {
     char name[64], *slash = strchr(operation, '/');
     bool known = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Shows how to write an instrument. Its option --faults counts the page faults of each timed block, in untimed runs.
+/*  Shows how to write an instrument. The option --faults counts the page faults of each timed block, in untimed runs.
 
     cc -O2 -I. examples/own_instrument.c -o own_instrument -lm && ./own_instrument --faults
 

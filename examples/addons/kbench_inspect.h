@@ -2341,7 +2341,7 @@ static int kbi_profiled_instead(const char* value) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // NVTX ranges without the NVTX header, which takes a second to compile. NVTX_INJECTION64_PATH names a library of
-// the profiler. This library calls kbi_nvtx_export and stores pointers to its functions in kbi_nvtx.slots. Without
+// the profiler. The library calls kbi_nvtx_export and stores pointers to its functions in kbi_nvtx.slots. Without
 // a profiler, a range costs one comparison.
 enum { KBI_NVTX_CORE2 = 5 }; // the NVTX module of ranges; its function slots are:
 enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };

@@ -82,7 +82,7 @@ typedef const char* kbi_two[2];
         0, 1000, KBI_ALWAYS | KBI_RARE) \
     KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm (default 0.05)", \
         double, kbi_take_alpha, KBI_ANY, KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(noise, "noise", "compare", "assumed difference of processes (default 3 %)", 0, 1000, \
+    KBI_SHARE(noise, "noise", "compare", "assumed difference between processes (default 3 %)", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
     KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress (default), change, noise or never", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
@@ -3213,7 +3213,8 @@ static const struct {
     bool log;
 } kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
 
-// Computes the value of a metric and the ends of its interval. Returns false if the record has no value.
+// Computes the value of a metric and the ends of its interval. Returns false if the record has no value of this
+// metric.
 static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
     double x = values[metric];
@@ -3259,7 +3260,8 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
     return u;
 }
 
-// Finds the smallest lower end and the largest upper end of the intervals. Returns false if no record has a value.
+// Finds the smallest lower end and the largest upper end of the intervals. Returns false if no record has a value
+// of the metric.
 static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
@@ -3384,7 +3386,7 @@ static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) 
     KBENCH_FREE(at);
 }
 
-// Draws the axes of a plot of a metric over the problem size. Returns false if no case has a value.
+// Draws the axes of a plot of a metric over the problem size. Returns false if no case has a value of the metric.
 static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
                                 kbi_frame* f) {
     double lo, hi, left = INFINITY, right = -INFINITY;
@@ -4345,8 +4347,8 @@ static const char* const kbi_page_style[] = {
     "@page{margin:14mm}}"
 };
 
-// This script sorts, filters and hides columns, sets the theme, copies and downloads. The page can be read without
-// the script.
+// The page's script sorts, filters and hides columns, sets the theme, copies and downloads. The page can be read
+// without the script.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -4839,7 +4841,7 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // largest number of small figures outside the collapsed section; of all figures
+}; // largest number of small figures outside the collapsed section, and in all
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -5053,7 +5055,7 @@ static void kbi_page_lessons(kbi_page* p) {
         { "Cold, hot, rotate?",
           "Cold: the data was evicted from the L2 cache before each launch, as if other work ran in "
           "between. Hot: each launch uses the same data, which is still in the cache. Rotate: launches "
-          "run back to back on copies of the data. Compare only times with equal cache state and "
+          "run back to back on different copies of the data. Compare only times with equal cache state and "
           "equal timer." },
         { "What is a roof?",
           "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
@@ -5373,7 +5375,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
         if (kbi_has_time(one->before) && kbi_has_time(one->after) &&
             kbi_env_differs(one->before, one->after, &what) &&
             kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-            kbi_warn("before and after differ in %s%s", what.s,
+            kbi_warn("old and new records differ in %s%s", what.s,
                      kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them nevertheless"
                                                           : ". Their times are not compared; --ignore-env compares "
                                                             "them");
@@ -5425,7 +5427,8 @@ static const kb_result** kbi_regression_past(const kbi_records* history, const k
     return past;
 }
 
-// Compares the cases with `before`. The scatter between runs is estimated from the history, if there is one.
+// Compares the cases with the records `before`. The scatter between runs is estimated from the history, if there
+// is one.
 static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
                                     const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
@@ -6205,7 +6208,7 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. This limit exceeds
+// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. The time limit exceeds
 // --budget, because the results of an interrupted round are lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;

@@ -721,7 +721,7 @@ static double kbi_bar_error(kbi_bar_case* c, int processes) {
 }
 
 // Compares corrected event times with CUPTI's durations. The times of memory kernels change between processes and
-// within minutes by more than the allowed error. Therefore both timers alternate within one process.
+// within minutes by more than the allowed error. Therefore CUDA events and CUPTI alternate within one process.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     char arguments[200], what[64];
     double worst = 0;
@@ -832,7 +832,7 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
     if (n + drowned + lost == 0)
         kbi_bar(b, KBI_NOT_HELD, what, "no case was long enough and cold");
     else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d were hidden by noise, because other work disturbs this machine",
+        kbi_bar(b, KBI_NOT_HELD, what, "noise hid %d of %d slower kernels: other work disturbs this machine",
                 drowned, n + drowned);
     else if (percent)
         kbi_bar(b, wrong <= most && !lost, what,
