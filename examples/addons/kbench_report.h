@@ -84,7 +84,7 @@ typedef const char* kbi_two[2];
         double, kbi_take_alpha, KBI_ANY, KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(noise, "noise", "compare", "assumed difference between processes (default 3 %)", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress (default), change, noise or never", \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "failing result: regress (default), change, noise, never", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
@@ -2808,7 +2808,7 @@ typedef struct kbi_scene { // the input of all figures of a page
     int64_t n;
     kbi_subset timed;             // records with a time
     const kbi_contrast* contrast; // comparison with an earlier run; NULL: no comparison
-    const char** who;             // implementations in order of first record; the index selects the colour
+    const char** who;             // implementations in the order of first records; the index selects the colour
     int n_who;
     kbi_arena arena;
 } kbi_scene;
@@ -6518,7 +6518,7 @@ static const struct {
       "use --energy, and declare kb_flops" },
     { KBI_COLUMN_BYTE_J, "bytes/J compare the energy efficiency of kernels of different sizes",
       "use --energy, and declare kb_bytes" },
-    { KBI_COLUMN_SAMPLES, "the interval needs 6 samples, the 99 % quantile 300",
+    { KBI_COLUMN_SAMPLES, "an interval needs 6 samples, the 99 % quantile needs 300",
       "set the number with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
       "a speedup is significant if its interval excludes 1; = means equivalent, ~ not certain" },
@@ -6595,18 +6595,18 @@ static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
     { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
-      "equal implementations rarely differ by so much (--compare: faster than the old run)",
-      "report the speedup with its interval and its noise floor",
+      "equal implementations rarely exceed the noise floor (--compare: faster than the old run)",
+      "report the speedup with its interval and the noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
     { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
-      "equal implementations rarely differ by so much (--compare: slower than the old run)",
-      "report the speedup with its interval and its noise floor",
+      "equal implementations rarely exceed the noise floor (--compare: slower than the old run)",
+      "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the interval lies within 1 % of equality (--compare: within --threshold); the table marks = for it",
+      "the interval lies within 1 % of equality (--compare: within --threshold); the table shows =",
       "the data excludes a larger difference", "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
-    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",
+    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows ~",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },

@@ -615,7 +615,7 @@ typedef struct kbi_seen_result { // copy of the fields of a result that the self
     char name[96], operation[32], implementation[16], message[200];
     double ms, least, speedup, low, high, noise; // ms: median time; least: shortest sample
     double evicted;                              // percent, from counters
-    double cupti;                                // CUPTI's time in us, from launches that alternate with those of ms
+    double cupti;                                // CUPTI's time in us, measured in alternation with ms
     uint64_t flags;
     kb_status status;
     kb_verdict verdict;
@@ -710,8 +710,8 @@ static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* ar
     return cases;
 }
 
-// Returns the median over the processes of the difference from CUPTI, divided by max(0.15 us, 1 %); INFINITY if a
-// time is missing.
+// Returns the median over the processes of the difference between event time and CUPTI's time, divided by max(0.15
+// us, 1 %); INFINITY if a time is missing.
 static double kbi_bar_error(kbi_bar_case* c, int processes) {
     for (int p = 0; p < processes; p++)
         if (!kbi_finite(c->ms[p]) || !kbi_finite(c->apart[p])) return INFINITY;
@@ -827,7 +827,7 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
         snprintf(what, sizeof what, "%d %% slower, %s", percent, way);
     else
         snprintf(what, sizeof what, "equal kernels, %s", way);
-    if (drowned) snprintf(more, sizeof more, "; %d more hidden by noise", drowned);
+    if (drowned) snprintf(more, sizeof more, "; noise hid %d more kernels", drowned);
     if (lost) snprintf(more, sizeof more, "; %d more without a verdict", lost);
     if (n + drowned + lost == 0)
         kbi_bar(b, KBI_NOT_HELD, what, "no case was long enough and cold");
