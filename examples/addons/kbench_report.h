@@ -5872,10 +5872,9 @@ static bool kbi_load_alike(const kbi_records* r) {
         if (!x->shard || !x->gpu) continue;
         if (!first) first = x;
         if (!kbi_is(x->gpu, first->gpu))
-            return kbi_error(
-                       "--load: shard %s ran on %s, and shard %s on %s. Times of different GPUs are not "
-                       "comparable. Load the shards of each GPU separately, or all with --ignore-env.",
-                       first->shard, first->gpu, x->shard, x->gpu),
+            return kbi_error("--load: shard %s ran on %s, and shard %s on %s. Times of different GPUs are not "
+                             "comparable. Load the shards of each GPU separately, or all with --ignore-env.",
+                             first->shard, first->gpu, x->shard, x->gpu),
                    false;
     }
     return true;

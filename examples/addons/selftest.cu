@@ -832,8 +832,8 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
     if (n + drowned + lost == 0)
         kbi_bar(b, KBI_NOT_HELD, what, "no case was long enough and cold");
     else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
-        kbi_bar(b, KBI_NOT_HELD, what, "noise hid %d of %d slower kernels: other work disturbs this machine",
-                drowned, n + drowned);
+        kbi_bar(b, KBI_NOT_HELD, what, "noise hid %d of %d slower kernels: other work disturbs this machine", drowned,
+                n + drowned);
     else if (percent)
         kbi_bar(b, wrong <= most && !lost, what,
                 "found %d of %d from %s; required: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong,
@@ -960,8 +960,7 @@ static int kbi_selftest(const kbi_options* o) {
     kbi_bars_now = NULL;
     KBENCH_FREE(b.seen);
     if (kbi_control.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (b.skipped)
-        printf("%d requirement%s not be tested here\n", b.skipped, b.skipped > 1 ? "s could" : " could");
+    if (b.skipped) printf("%d requirement%s not be tested here\n", b.skipped, b.skipped > 1 ? "s could" : " could");
     printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
            (double)(kbi_now() - began) * 1e-9);
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
