@@ -17,11 +17,11 @@ __global__ void scale(const float* x, float* y, int n) {
 
 KBENCH(scale) {
     int n = 1 << 24;
-    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);  // on the GPU; kbench frees them
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);  // GPU buffers, which kbench frees
     kb_fill(kb, x, n, KB_NORMAL);                                    // seeded: the same values on every machine
     float* hx = kb_host(kb, x);                                      // a copy on the host, for the check
     KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); } // the only part that is timed
     KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6);                   // a wrong result gets no time
-    kb_bytes(kb, 2.0 * sizeof(float) * n);                           // for GB/s and the share of the peak
+    kb_bytes(kb, 2.0 * sizeof(float) * n);                           // for GB/s and the share of the peak bandwidth
 }
 KBENCH_MAIN()

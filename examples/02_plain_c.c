@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Benchmarks in plain C, without a GPU. KB_TIME times the code between its braces with the host's clock. It
+/*  Benchmarks in plain C, without a GPU. KB_TIME times the code between its braces with the host's clock. KB_TIME
     runs short code many times per sample, so it times functions from ten nanoseconds to ten milliseconds.
 
     cc -O2 -I. examples/02_plain_c.c -o 02_plain_c -lm && ./02_plain_c

@@ -3,10 +3,10 @@
 
     nvcc -O3 -I. examples/03_compare.cu -o 03_compare && ./03_compare
 
-    KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline; the table shows
-    the speedups of the others over it. Both implementations get the same shapes, data and check, because both call the
-    function bench. A wrong implementation is reported as VERIFY_FAIL and gets no time. To see this, change the 1.0f
-    below.
+    KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline; the table
+    shows the speedups of the other implementations over the baseline. Both implementations get the same shapes,
+    data and check, because both call the function bench. A wrong implementation is reported as VERIFY_FAIL and
+    gets no time. To see this flag, change the 1.0f below.
 
     Columns: "time" is the median time of a launch with a cold cache, and "+-" is half the width of its 95 % confidence
     interval. "roof" is the bandwidth in percent of the copy bandwidth of this GPU, which kbench measures first.    */
@@ -23,7 +23,8 @@ __global__ void sums_naive(const float* x, float* y, int rows, int cols) {
     y[row] = sum;
 }
 
-// One warp per row. Coalesced: neighbouring lanes read neighbouring elements. A warp shuffle reduction adds their sums.
+// One warp per row. Coalesced: neighbouring lanes read neighbouring elements. A warp shuffle reduction adds the
+// sums of the lanes.
 __global__ void sums_warp(const float* x, float* y, int rows, int cols) {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (row >= rows) return;

@@ -9,10 +9,11 @@
 
     1. On a typical CPU, the smallest matrix (16 KiB) fits in the L1 cache, the second in L2, the third in L3, and the
        fourth only in memory. At which size does each order become slow? See the GB/s plots in "Over size" on the page.
-    2. "down" uses 4 of the 64 bytes of a cache line before the line is evicted. "tiles" uses all 16 columns of a line
-       at once. "across" reads each row from start to end. How large is the difference if the matrix fits in L1?
-    3. Run with -a side=1000,1024. With rows of 4096 bytes, the elements of a column map to few sets of the cache and
-       evict each other (conflict misses). With rows of 4000 bytes, the elements map to different sets.
+    2. "down" uses 4 of the 64 bytes of a cache line before the line is evicted. "tiles" uses all 16 columns of a
+       cache line at once. "across" reads each row from start to end. How large is the difference if the matrix
+       fits in L1?
+    3. Run with -a side=1000,1024. With rows of 4096 bytes, the elements of a column map to few sets of the cache
+       and evict each other (conflict misses). With rows of 4000 bytes, the elements of a column map to many sets.
     4. Compile with -O3 -march=native. Only the loops that the compiler vectorises become faster.   */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
@@ -27,15 +28,15 @@ static void sum_down(const float* x, float* y, int64_t side) {
     }
 }
 
-// Adds one row after another to the sums, in memory order. Each row reads and writes all sums.
+// Adds one row after another to the sums, in memory order. Adding a row reads and writes all sums.
 static void sum_across(const float* x, float* y, int64_t side) {
     for (int64_t c = 0; c < side; c++) y[c] = 0;
     for (int64_t r = 0; r < side; r++)
         for (int64_t c = 0; c < side; c++) y[c] += x[r * side + c];
 }
 
-// Like "down", but sums 16 columns at a time (loop tiling). It uses all 64 bytes of a cache line while the line is
-// in the cache.
+// Like "down", but sums 16 columns at a time (loop tiling). All 64 bytes of a cache line are used while the line
+// is in the cache.
 static void sum_tiles(const float* x, float* y, int64_t side) {
     enum { WIDE = 16 };
     int64_t c = 0;
@@ -51,7 +52,7 @@ static void sum_tiles(const float* x, float* y, int64_t side) {
     }
 }
 
-// The benchmark function of all three orders. One function gives them the same data, byte counts and check.
+// The benchmark function of all three orders. All orders therefore get the same data, byte counts and check.
 static void bench(kb_state* kb, void (*sums)(const float* x, float* y, int64_t side)) {
     int64_t side = kb_int(kb, "side");
     float *x = KB_ALLOC(kb, float, side*side), *y = KB_ALLOC(kb, float, side);

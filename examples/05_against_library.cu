@@ -34,7 +34,7 @@ static double dot(const float* a, const float* b, int64_t n, int64_t k) { // a r
     return sum;
 }
 
-// variant: the name of a row of the library, or NULL for matmul_mine
+// variant: the name of a matmul kernel of the library, or NULL for matmul_mine
 static void bench(kb_state* kb, const char* variant) {
     int64_t m = kb_int(kb, "M"), n = kb_int(kb, "N"), k = kb_int(kb, "K");
     float *a = KB_ALLOC(kb, float, m * k), *b = KB_ALLOC(kb, float, k * n), *c = KB_ALLOC(kb, float, m * n);
@@ -47,7 +47,7 @@ static void bench(kb_state* kb, const char* variant) {
     args.in[0] = a, args.in[1] = b, args.out[0] = c;
     int library = variant ? kbk_row_find("matmul", "fwd", variant) : -1;
     if (variant && library < 0) {
-        kb_skip(kb, "the library was built without it");
+        kb_skip(kb, "the library was built without this variant");
         return;
     }
     args.workspace_bytes = variant ? (size_t)kbk_row_workspace(library, &args.s, sizeof(float)) : 0;

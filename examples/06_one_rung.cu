@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Runs one rung (kernel) of a ladder of kbench_kernels.cuh, selected by name, at one problem shape. It checks the
-    result against the reference, and times the kernel.
+/*  Runs one rung (kernel) of a ladder of kbench_kernels.cuh, selected by name, at one problem shape. The program checks
+    the result against the reference, and times the kernel.
 
     make kernels                                compiles the library once (minutes) and builds this program
     build/examples/06_one_rung matmul wgmma 4096 4096 4096
@@ -8,8 +8,8 @@
     build/examples/06_one_rung --list           prints the operations, their sizes and their rungs
 
     Arguments: operation[/direction], rung, sizes, element type (the first of bf16, f16 and f32 that the rung supports),
-    layout of a matrix product (NN, NT or TN), causal. Options of kbench follow. The program is linked with
-    build/kbench_kernels.o and compiles no kernel.                                                                  */
+    layout of a matrix product (NN, NT or TN), causal. Options of kbench may follow the arguments. The program is linked
+    with build/kbench_kernels.o and compiles no kernel. */
 #define KBK_API_ONLY
 #include "kbench.h"
 #include "kbench_kernels.cuh"
@@ -19,12 +19,12 @@
 enum { SIZES = 4 };
 typedef struct size {
     char letter;      // letter of a dimension in the signature of a rung
-    const char* name; // name of the argument
+    const char* name; // name of the size in lists and messages
     size_t field;     // offset in kbk_shape
 } size;
 // clang-format off
 #define SIZE(letter, name, field) { letter, name, offsetof(kbk_shape, field) }
-static const size known[] = { // in the order of the arguments
+static const size known[] = { // sizes, in the order of the command line
     SIZE('R', "rows", rows), SIZE('B', "batch", batch), SIZE('Z', "batch", batch), SIZE('H', "heads", heads),
     SIZE('S', "length", rows), SIZE('M', "M", rows), SIZE('N', "N", cols), SIZE('C', "cols", cols),
     SIZE('D', "dimension", cols), SIZE('V', "vocabulary", vocabulary), SIZE('K', "K", k), SIZE('A', "among", among),
@@ -33,11 +33,11 @@ static const size known[] = { // in the order of the arguments
 // clang-format on
 static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n", cols);
 
-static int row; // index in the library's table; rung: its row
-static kbk_row rung;
+static int row;      // index of the rung in the library's table
+static kbk_row rung; // entry of the rung in the library's table
 static kbk_shape shape;
 
-// Determines the sizes that a rung takes from its signature. Returns their number.
+// Derives the sizes that a rung needs from the rung's signature. Returns the number of sizes.
 static int sizes_of(const kbk_row* r, size* wanted) {
     const int columns = kbk_has_dimension(r->signature, 'C'), any = kbk_has_dimension(r->signature, '*');
     int count = 0;
@@ -95,13 +95,13 @@ static void list(FILE* to, const char* only) {
     fprintf(to, "\n");
 }
 
-// Reports an unknown name of a rung of `operation`, or of an operation (`operation` is NULL). Lists the most
-// similar names and all names. Returns 2.
+// Reports that `given` is not a rung of `operation`, or not an operation if `operation` is NULL. The message lists
+// the most similar names and all names. Returns the exit code 2.
 static int unknown(const char* given, const char* operation) {
     char name[64], last[64] = "";
     kbk_row r;
     int least = 1000;
-    for (int near = 0; near < 2; near++) { // first pass: smallest distance; second: names close to it
+    for (int near = 0; near < 2; near++) { // pass 0 finds the smallest distance; pass 1 prints close names
         if (near)
             fprintf(stderr, "one_rung: there is no %s %s; close to it:", operation ? operation : "operation", given);
         for (int i = 0; kbk_row_get(i, &r); i++) {
@@ -142,8 +142,9 @@ static void fill(kb_state* kb, const kbk_tensor* t, int id, int dtype, void* dev
     }
 }
 
-// Compares every step-th unit of all outputs with the reference. A unit is a part of the result that can be computed
-// alone, such as a row. Outputs that belong to no unit, such as sums over all rows, need all units.
+// Compares every step-th unit of all outputs with the reference. A unit is a part of the result that can be
+// computed alone, such as a row. Outputs such as sums over all rows belong to no unit, and therefore need all
+// units.
 static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void* const* device,
                    const double* const* in) {
     const int64_t units = kbk_row_units(row, &shape);
@@ -243,8 +244,8 @@ static void run(kb_state* kb) {
 
 // --- the command line
 
-// Finds a rung. operation: as operation_name writes it, or with /fwd or /run. Returns 0, or the exit code after a
-// message.
+// Finds a rung. operation: as operation_name writes it, or with /fwd or /run. Returns 0, or the exit code after an
+// error message.
 static int find(char* operation, const char* variant) {
     char name[64], *slash = strchr(operation, '/');
     bool known = false;
@@ -264,7 +265,7 @@ static int find(char* operation, const char* variant) {
 static const char* dtype_name; // element type on the command line; NULL: not given
 
 // Reads an argument after the name of the rung: a size, an element type, a layout or "causal". Returns false for
-// another argument.
+// any other argument.
 static bool take(const char* word, int64_t* values, int* count, int most) {
     static const char* const layouts[] = { "NN", "NT", "TN" };
     char* end;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Shows how to write an instrument. Its option --faults counts the page faults of each timed block, in untimed runs.
+/*  Shows how to write an instrument. The option --faults counts the page faults of each timed block, in untimed runs.
 
     cc -O2 -I. examples/own_instrument.c -o own_instrument -lm && ./own_instrument --faults
 
-    The values become counters of the record, which the table shows below its rows and --json writes. For an instrument,
-    kbench runs the blocks again in a separate process, so the instrument does not affect the times. kb_instrument in
-    kbench.h documents the functions that an instrument can define. --counters and --energy of
-    examples/addons/kbench_inspect.h are instruments as well.  */
+    The page faults become counters of the record. The table shows counters below the row, and --json writes them.
+    For an instrument, kbench runs the blocks again in a separate process, so the instrument does not affect the
+    times. kb_instrument in kbench.h documents the functions that an instrument can define. --counters and --energy
+    of examples/addons/kbench_inspect.h are instruments as well. */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdlib.h>

@@ -18,7 +18,7 @@ static FILE* log_file;
 static bool log_open(const char* path) { // called before any benchmark runs
     log_file = fopen(path, "a");
     if (!log_file) fprintf(stderr, "own_output: cannot open --log %s\n", path);
-    return log_file != NULL; // false ends the program with exit code 2
+    return log_file != NULL; // returning false ends the program with exit code 2
 }
 
 static void log_each(const kb_result* r) { // time_ms is NaN if the case has no time
@@ -32,7 +32,7 @@ static void log_each(const kb_result* r) { // time_ms is NaN if the case has no 
 static int log_end(const kb_result* records, int64_t n, int code) {
     (void)records, (void)n;
     if (fclose(log_file) != 0 && code == 0) code = 2;
-    return code; // becomes the exit code of the program
+    return code; // this code becomes the exit code of the program
 }
 
 // --- the output --tsv: a file with all records. kbench opens it before the run and replaces it after the run ---

@@ -13,17 +13,18 @@
     make run ARGS="--op dropout -a p=0,0.1,0.5"
 
     A shape has batch_size x sequence_length rows of tensor_dimension elements. A matrix product has the same number of
-    rows, and both N and K are tensor_dimension; the size category "rectangular" sets M, N and K. The axis layout
-    tells which operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT; its dtype is that of the
+    rows, and both N and K are tensor_dimension; the size category "rectangular" sets M, N and K. The axis layout tells
+    which operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT; its dtype is the type of the
     result. For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an
     element. Memory operations have n elements.
 
-    Each implementation is compared with the oracle, which computes in double precision on the CPU, before and after
-    timing. For large outputs, the comparison covers samples from the whole result. Without a GPU, the suite times the
-    oracles themselves, on smaller shapes.
+    The oracle computes each result in double precision on the CPU. Each implementation is compared with the oracle
+    before and after timing. For large outputs, the comparison covers samples from the whole result. Without a GPU, the
+    suite times the oracles themselves, on smaller shapes.
 
     The suite takes more than a minute to compile. The Makefile therefore compiles two parts in parallel and links them:
-    SUITE_PART=2 has the matrix products and attention, SUITE_PART=1 the rest. Without SUITE_PART it is one program. */
+    SUITE_PART=2 has the matrix products and attention, SUITE_PART=1 the rest. Without SUITE_PART, the suite is one
+    program. */
 #ifdef SUITE_PART
 #define KBK_PART SUITE_PART
 #endif
@@ -80,12 +81,12 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
 
 enum { RANGES = 64 };
 typedef struct sample {
-    const char *op, *dir; // together with shape and dtype, these identify the case
+    const char *op, *dir; // op, dir, shape and dtype identify the case
     kbk_shape shape;
     int dtype;
     int64_t from[RANGES], count[RANGES], units;
     int ranges;
-    bool whole; // all units are sampled, so outputs that sum over all units (dw, db) can be compared, too
+    bool whole; // whether all units are sampled; then outputs that sum over all units (dw, db) are compared, too
     double* out[2 * KBK_OUTS];
 } sample;
 static sample known;
@@ -96,10 +97,11 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
     return t->kind == KBK_T ? types[dtype] : kinds[t->kind];
 }
 
-// Chooses the sampled units: all units if that is little work, otherwise equally spaced ranges that include the first
-// and the last unit. The oracle runs once per case, the comparison twice per variant.
+// Chooses the sampled units: all units if the oracle can compute all of them quickly, otherwise equally spaced
+// ranges that include the first and the last unit. The oracle runs once per case; the comparison runs twice per
+// variant.
 static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int elem) {
-    const double WORK = 1e8, COMPARED = 1 << 19; // limits: operations of the oracle, and elements compared
+    const double WORK = 1e8, COMPARED = 1 << 19; // limits: operations of the oracle; number of compared elements
     kbk_tensor t[KBK_MAX_TENSORS];
     int64_t units = op->units(s), piece = op->family == KBK_MAP || op->family == KBK_PICK ? 4096 : 1;
     double each = (op->flops(s) + op->bytes(s, elem)) / (double)(units ? units : 1), outputs = 0;
@@ -121,8 +123,8 @@ static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int el
     }
 }
 
-// Copies the sampled units of a tensor to host memory, which the caller frees. A tensor without units is copied
-// completely. Returns NULL if out of memory.
+// Returns a copy of the sampled units of a tensor in host memory, or of the whole tensor if it has no units. The
+// caller frees the copy. Returns NULL if host memory is exhausted.
 static void* gather(kb_state* kb, const sample* k, const kbk_tensor* t, int size, const void* device) {
     int64_t count = t->per_unit ? k->units * t->per_unit : t->count, at = 0;
     char* host = (char*)malloc((size_t)(count ? count : 1) * (size_t)size);
@@ -143,8 +145,8 @@ static double* doubles(kb_state* kb, int64_t n) {
     return p;
 }
 
-// Computes the oracle for one range, whose stored samples begin at unit "at". The oracle numbers units from the start
-// of the full tensor, so the pointers are shifted by the difference.
+// Computes the oracle for one range of units. The samples of this range are stored from unit "at" on, but the
+// oracle counts units from the start of the full tensor. The pointers are therefore shifted by from - at units.
 static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n,
                        const double* const* in, int range, int64_t at) {
     const double* shifted[KBK_MAX_TENSORS] = { NULL };
@@ -291,7 +293,7 @@ static void run_variant(kb_state* kb) {
     if (a.workspace_bytes && !a.workspace) return;
     if (v->origin & KBK_COPIES) kb_expect(kb, KB_EXPECT_TRANSFER);
     if (allocates) kb_expect(kb, KB_EXPECT_ALLOC);
-    if (allocates) { // this untimed launch writes to the allocated block, to test it
+    if (allocates) { // an untimed launch writes to the allocated memory, to test the allocation
         why = kbk_launch(v, dtype, &a, kb->stream);
         a.out[0] = NULL;
     }
@@ -305,11 +307,11 @@ static void run_variant(kb_state* kb) {
     }
     const double bytes = v->op->bytes(&s, kbk_dtype_size(dtype));
     if (!allocates && bytes > 0) kb_bytes_as(kb, bytes, traffic_of(v->op, t, n, ins, outs));
-    bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // all other families compute in f32
+    bool products = v->op->family == KBK_GEMM || v->op->family == KBK_ATTN; // other operations compute in f32
     kb_dtype as = v->origin & KBK_TF32 ? KB_TF32 : products ? kb->dtype : KB_F32;
     if (products && t[0].kind == KBK_KE4M3) as = KB_E4M3;
     if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), as);
-    kbk_op op = kbk_op_of(v); // the operation, with the tolerance of this variant
+    kbk_op op = kbk_op_of(v); // a copy of the operation with the tolerance of this variant
     if (op.units(&s) > 0) verify(kb, &op, &s, dtype, device);
 }
 
@@ -353,8 +355,8 @@ static void run_oracle(kb_state* kb) {
 
 // --- registration of all implementations, in the order of the library's table ---
 
-// Adds an axis for each category of a list of sizes, "AXIS x AXIS: CATEGORY VALUESxVALUES; CATEGORY ...", and returns the
-// end of the axes. Memory is never freed, because kbench keeps it.
+// Adds an axis for each category of a list of sizes, "AXIS x AXIS: CATEGORY VALUESxVALUES; CATEGORY ...", and
+// returns the end of the axes. The memory of the axes is never freed, because kbench keeps it.
 static kb_axis* add_sizes(kb_axis* a, const char* list) {
     const char* names = list;
     for (size_t n; *list; list += n + (list[n] != 0)) {
@@ -384,7 +386,7 @@ static kb_axis* add_sizes(kb_axis* a, const char* list) {
 
 // Returns the axes of an operation: dir, dtype, its special axes, sizes, and the end marker.
 static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
-    kb_axis *axes = (kb_axis*)calloc(24, sizeof(kb_axis)), *a = axes + 2; // never freed: kbench keeps it
+    kb_axis *axes = (kb_axis*)calloc(24, sizeof(kb_axis)), *a = axes + 2; // never freed, because kbench keeps it
     if (!a) exit(1);
     axes[0].name = "dir";
     axes[0].type = axes[1].type = KB_AXIS_STRINGS;
@@ -412,12 +414,12 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     static const char* const f64[] = { "f64", NULL };
     const char* dtypes[KBK_DTYPES + 1] = { NULL };
     int n = 0;
-    kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // never freed, either
+    kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // never freed, because kbench keeps it
     if (!e) exit(1);
-    if (!*op->sizes[!v]) return; // the operation has no shapes for the CPU
+    if (!*op->sizes[!v]) return; // skips an operation without shapes for the CPU
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
-    if (v && n == 0) return; // no element type of the variant is compiled
+    if (v && n == 0) return; // skips a variant of which no element type is compiled
     e->operation = op->name;
     e->implementation = v ? v->name : "oracle";
     e->body = v ? run_variant : run_oracle;
@@ -432,8 +434,8 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     kb_add(e);
 }
 
-// Registers every operation that is compiled in this part. The entries are numbered, starting at order. Returns the
-// next number.
+// Registers every operation that this part of the suite contains, with entry numbers from `order` on. Returns the
+// first unused number.
 static int add_all(int order) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         for (int j = 0; j < KBK_VARIANT_COUNT; j++)

@@ -11,7 +11,7 @@ static void square(const float* x, float* y, int64_t n) { // <- yours: the funct
 
 KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: name of the operation; axis of sizes, if any
     int64_t n = kb_int(kb, "n");                 // <- yours
-    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: kbench frees them
+    float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: buffers; kbench frees them
     if (!x || !y) return;         // out of memory: the case is reported as OOM
     kb_fill(kb, x, n, KB_NORMAL); // <- yours: the input
     float* in = kb_host(kb, x);   // a copy of the input, for the check

@@ -13,17 +13,17 @@ template <class T> __global__ void one(const T* x, T* y, int64_t n) { // <- your
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;       // <- yours
     if (i < n) y[i] = (T)((float)x[i] * (float)x[i]);                 // <- yours
 }
-template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- yours: the second, 4 elements per thread
+template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- yours: second kernel
     int64_t i = (int64_t)blockIdx.x * blockDim.x * 4 + threadIdx.x;    // <- yours
     for (int k = 0; k < 4 && i < n; k++, i += blockDim.x) y[i] = (T)((float)x[i] * (float)x[i]); // <- yours
 }
 #define AXES KB_DTYPE("f32", "f16"), KB_AXIS("n", 1 << 16, 1 << 20, 1 << 24), KB_AXIS("block", 128, 512) // <- yours
 
-// The benchmark function of both kernels. One function gives them the same data, byte counts and check.
+// The benchmark function of both kernels. Both kernels therefore get the same data, byte counts and check.
 template <class T> static void bench(kb_state* kb, void (*kernel)(const T*, T*, int64_t), int64_t each) {
     int64_t n = kb_int(kb, "n"), block = kb_int(kb, "block"); // <- yours: the axes, by name
     int64_t grid = (n + block * each - 1) / (block * each);   // <- yours
-    T *x = KB_ALLOC(kb, T, n), *y = KB_ALLOC(kb, T, n);       // <- yours: on the GPU; kbench frees them
+    T *x = KB_ALLOC(kb, T, n), *y = KB_ALLOC(kb, T, n);       // <- yours: GPU buffers; kbench frees them
     kb_fill(kb, x, n, KB_NORMAL);                             // <- yours: the input
     T* in = kb_host(kb, x);                                   // a copy on the host, for the check
     KB_TIME(kb) { kernel<<<(unsigned)grid, (unsigned)block, 0, kb->stream>>>(x, y, n); } // <- yours: the launch

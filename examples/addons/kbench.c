@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The tool build/kbench: kbench.h and kbench_report.h without a benchmark. It shows, compares and converts the records
-// of any kbench program.
+// The tool build/kbench: kbench.h and kbench_report.h without a benchmark. The tool shows, compares and converts
+// the records of any kbench program.
 //     cc -O2 examples/addons/kbench.c -o kbench -lm        (make tool)
 //     ./kbench --load results.json --html page.html
 #define KBENCH_IMPLEMENTATION

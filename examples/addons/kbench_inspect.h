@@ -5,23 +5,23 @@
     #include "kbench.h"
     #include "kbench_inspect.h"        after kbench.h, in the file that defines KBENCH_IMPLEMENTATION
 
-   It adds these options to a program: --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. For these
-   options the blocks run again, in processes that measure no time. NVTX ranges tell an external profiler which case
-   and phase is running.
+   The header adds the options --profile, --counters, --trace, --energy, --sass, --ncu and --nsys to a program. For
+   profiles, the timed blocks run again, in processes that measure no time. NVTX ranges tell an external profiler
+   which case and phase is running.
 
 CONTENTS (search for the tag)
 
     >>options       the add-on's options: one row each
     >>summed        sums, overlap and gaps of a block's kernels, copies and calls. Pure functions
     >>perf          the CPU's counters for host work, from the Linux call perf_event_open
-    >>energy        the energy of a launch, from NVML's counter; measured apart from the times
+    >>energy        the energy of a launch, from NVML's counter; measured in runs that are not timed
     >>activity      the kernels, copies and calls of each run of the block, from CUPTI's activity records
     >>counters      hardware counters of the block, from CUPTI's range profiler
-    >>counted       compares counters with the declared bytes and operations; what bounds a case
+    >>counted       compares counters with the declared bytes and operations; names the bottleneck of a case
     >>launches      reads the CSV of a profiler: kernels and their metrics, aggregated by case
     >>profile       prints a profile below the case's row of the table, or writes it as a timeline
     >>machine_code  the machine code of the longest kernel, from the CUDA Toolkit's disassembler
-    >>vendor        runs this program under ncu or nsys, where it runs each block once
+    >>vendor        runs this program under ncu or nsys, which profile one run of each block
     >>nvtx          NVTX ranges with the names of cases and phases
     >>registered    registers the add-on's instruments and outputs
 */
@@ -62,7 +62,7 @@ enum kbi_inspect_id {
 };
 
 static struct kbi_inspect_values {
-    bool on[KBI_INSPECT_COUNT]; // whether the option was given
+    bool on[KBI_INSPECT_COUNT]; // whether each option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_INSPECT_OPTIONS
 #undef KBI_X
@@ -95,16 +95,16 @@ static const kb_option kbi_inspect_rows[] = {
 
 static void kbi_inspect_start(void) { memset(&kbi_inspect_given, 0, sizeof kbi_inspect_given); }
 
-// Returns false after an error message if an option needs a GPU that the other options exclude.
+// Returns false after an error message if --device or the build excludes the GPU that an option needs.
 static bool kbi_inspect_agree(void) {
     const kbi_options* o = kbi_options_now;
     static const int tools[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
     for (int i = 0; i < KBI_COUNT(tools); i++) {
         const char* why = NULL;
         if (kbi_is(o->device, "all") && tools[i] != KBI_INSPECT_energy)
-            why = "it profiles one GPU; select it with --device N";
+            why = "this option profiles one GPU; select the GPU with --device N";
         else if (kbi_is(o->device, "cpu") || (!KBI_CUDA && !o->device))
-            why = "it profiles GPU work, which --device cpu and a build without CUDA cannot run";
+            why = "this option profiles GPU work, which --device cpu and a build without CUDA cannot run";
         if (why && kbi_inspect_given.on[tools[i]])
             return kbi_error("--%s: %s", kbi_inspect_rows[tools[i]].name, why), false;
     }
@@ -117,7 +117,7 @@ static bool kbi_inspect_agree(void) {
 
 static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
-#define KBI_RANGE_TIME "gpu_time_ns" // duration of the profiled range
+#define KBI_RANGE_TIME "gpu_time_ns" // counter: duration of the profiled range, in ns
 
 static kbi_counter* kbi_counters_at(kbi_inside* in) {
     return (kbi_counter*)(void*)((char*)in + ((const char*)kbi_counters_of(in) - (const char*)in));
@@ -138,20 +138,20 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
     return NAN;
 }
 
-typedef struct kbi_sum {    // sum over the events with equal name, grid and block
-    const kbi_event* first; // first event of the sum
+typedef struct kbi_sum {    // a sum over the events with the same name, grid and block size
+    const kbi_event* first; // the first of the summed events
     int64_t calls;
-    double total; // ns
+    double total; // sum of their durations, in ns
 } kbi_sum;
 
 typedef struct kbi_profile {
-    kbi_sum *device, *host; // GPU work; host calls; sorted by total time, descending
+    kbi_sum *device, *host; // sums over GPU work and host calls, by decreasing total
     int n_device, n_host;
-    double device_ns, host_ns;  // total time of device and of host
-    double span, busy, run;     // ns per run: first start to last end; GPU busy; the block on the host
-    double gaps, gap_ns;        // per run: number and total time of gaps in which the GPU is idle
-    double launch_ns;           // ns: mean host time of a call that submits work
-    double overlap, concurrent; // share of copy time during kernels; of busy time with 2+ events; NaN: none
+    double device_ns, host_ns;  // total duration of all GPU work, and of all host calls
+    double span, busy, run;     // ns per run: span of GPU work; busy time of the GPU; host time of the block
+    double gaps, gap_ns;        // per run: number of gaps in which the GPU is idle; their total time in ns
+    double launch_ns;           // mean host time of a call that submits GPU work, in ns
+    double overlap, concurrent; // share of copy time while a kernel runs; of busy time while 2 or more events run
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -183,7 +183,7 @@ typedef struct kbi_edge { // the start or the end of an event
     int32_t run, copy, step;
 } kbi_edge;
 
-static int kbi_edges_order(const void* a, const void* b) { // at equal times, ends precede starts
+static int kbi_edges_order(const void* a, const void* b) { // the end of an event precedes a start at the same time
     const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
     if (x->run != y->run) return x->run < y->run ? -1 : 1;
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
@@ -254,7 +254,7 @@ static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     KBENCH_FREE(edges);
 }
 
-// Stores a text of the profile, unless the key has one; returns the offset of the key's text.
+// Stores a text under a key, unless the key already has a text. Returns the offset of the key's text.
 KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_mapped* slot = kbi_map_find(&in->names, key);
@@ -274,23 +274,24 @@ enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, 
 
 static const struct {
     const char* name;
-    uint32_t type; // type of perf_event_attr: 0: hardware event; 1: software event of the Linux kernel
+    uint32_t type; // as in perf_event_attr: 0 is a hardware event, 1 a software event of the Linux kernel
     uint64_t event;
 } kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
                                        { "branches", 0, 4 },         { "branch_misses", 0, 5 },
                                        { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
                                        { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
 
-// Folders in sysfs that describe the CPU's events. The event "slots" must be the leader of the group of all three.
+// Folders in sysfs that describe the CPU's events. The three events below form a group, whose leader must be
+// "slots".
 static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
 static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
 
 static struct kbi_perf {
-    int files[KBI_PERF_ALL]; // -1: not available
+    int files[KBI_PERF_ALL]; // file descriptor of each counter; -1 if the counter is not available
     int64_t runs, began;
 } kbi_perf;
 
-// Opens a counter of an event in this thread and the threads that it starts. It counts user code only, which most
+// Opens a counter of an event in this thread and its later children. The counter covers user code only, which most
 // systems permit without privileges.
 static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
@@ -309,8 +310,8 @@ static bool kbi_perf_config(const char* text, uint64_t* event) {
     return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
 }
 
-// Opens the events for the top-down method (Yasin 2014): the shares of issue slots lost to memory, and to the back
-// end in total.
+// Opens the events of the top-down method (Yasin 2014), which counts issue slots that waited for memory or
+// execution units, and those that waited for memory.
 static void kbi_perf_open_slots(void) {
     static const char root[] = "/sys/bus/event_source/devices";
     char path[160], line[160];
@@ -344,7 +345,7 @@ static bool kbi_perf_open(kb_state* kb) {
     for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
     if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
-    return true; // counters that could not be opened are left out
+    return true; // the profile omits each counter that could not be opened
 }
 
 static void kbi_perf_all(unsigned long call) {
@@ -372,7 +373,7 @@ static void kbi_perf_close(kb_state* kb) {
     (void)kb;
     double values[KBI_PERF_ALL];
     for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns counted (less if the hardware is shared)
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns counting (less if events share a counter)
         values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
@@ -383,7 +384,7 @@ static void kbi_perf_close(kb_state* kb) {
     double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
     if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
     if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
-    // kbi_insight_count ignores this if the slots gave backend_bound_pct
+    // kbi_insight_count ignores this value if the slots gave backend_bound_pct
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
 
@@ -392,21 +393,21 @@ static void kbi_perf_close(kb_state* kb) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_joules { // an update of the energy counter
+typedef struct kbi_joules { // an update of NVML's energy counter
     double mj;
-    int64_t at, launches; // time in ns; number of launches before the update
+    int64_t at, launches; // time of the update in ns; number of launches before the update
 } kbi_joules;
 
-// NVML updates the counter every 20 to 100 ms. The energy between two updates is precise; the energy between two
-// arbitrary readings is not. Therefore only readings directly after an update are used.
-static struct kbi_energy { // state for the current case
+// NVML updates the energy counter every 20 to 100 ms. A reading between two updates is up to 100 ms old, so only
+// readings directly after an update are used.
+static struct kbi_energy { // state of the energy measurement of the current case
     cudaGraphExec_t many;  // graph of many copies of the block; NULL: single launches
     bool capturing, failed;
-    double last, batch_ns;    // latest reading in mJ; duration of the latest batch
-    int64_t began, launches;  // start of the measurement in ns; launches since
-    int64_t submitting;       // ns: start of the current batch
-    int64_t each;             // launches per batch, about 10 ms
-    kbi_joules first, latest; // first and latest update; at == 0: none yet
+    double last, batch_ns;    // latest reading of the counter in mJ; duration of the latest batch in ns
+    int64_t began, launches;  // start of the measurement in ns; number of launches since this start
+    int64_t submitting;       // start of the current batch, in ns
+    int64_t each;             // launches per batch, so many that a batch takes about 10 ms
+    kbi_joules first, latest; // the first and the latest update of the counter; at == 0 if there is none yet
 } kbi_energy;
 
 static bool kbi_energy_read(double* mj) {
@@ -416,7 +417,7 @@ static bool kbi_energy_read(double* mj) {
     return *mj = (double)now, true;
 }
 
-// Reads the counter and stores an update, unless it is in the first `skip` ns of the measurement.
+// Reads the energy counter. Stores its update, unless the update occurs in the first `skip` ns of the measurement.
 static void kbi_energy_note(int64_t skip) {
     struct kbi_energy* e = &kbi_energy;
     kbi_joules step = { NAN, 0, e->launches };
@@ -437,12 +438,12 @@ static void kbi_energy_restart(void) {
     e->began = kbi_now();
 }
 
-static double kbi_energy_span(void) { // ns between the first and the latest update
+static double kbi_energy_span(void) { // ns between the first and the latest update of the counter
     const struct kbi_energy* e = &kbi_energy;
     return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
 }
 
-// Measures the idle power, after a pause in which the clocks fall.
+// Measures the power of the idle GPU, after a pause in which the GPU lowers its clocks.
 static void kbi_energy_idle(void) {
     static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
     struct timespec pause = { 0, 5000000 };
@@ -479,7 +480,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // may include the loading of code
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // the estimate may include the time to load code
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -487,7 +488,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
-// Ends a batch; returns whether another batch is needed. Long batches need a longer measurement.
+// Ends a batch of launches; returns whether another is needed. A measurement lasts 20 batches, but 2 s to 10 s.
 static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
@@ -532,9 +533,9 @@ static void kbi_energy_close(kb_state* kb) {
   >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_INSIDE_EVENTS = 1 << 16 }; // largest number of events of a case
+enum { KBI_INSIDE_EVENTS = 1 << 16 }; // largest number of profiled events of a case
 
-typedef struct kbi_recorded { // an event; the correlation id connects device work with the call that submitted it
+typedef struct kbi_recorded { // an event; GPU work and the call that submitted it have the same correlation id
     kbi_event event;
     uint32_t correlation;
 } kbi_recorded;
@@ -574,8 +575,8 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
 }
 
 // Computes how many warps of a kernel fit on a multiprocessor, and which resource limits them. Registers are
-// allocated to warps in units of 256, in four partitions; shared memory in units of 128 bytes (CUDA C++ Programming
-// Guide).
+// allocated to warps in units of 256 registers, from four partitions of the register file; shared memory is
+// allocated in units of 128 bytes (CUDA C++ Programming Guide).
 static void kbi_event_occupancy(kbi_event* e) {
     const kbi_gpu* g = &kbi_meter.gpu;
     int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
@@ -617,7 +618,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     to->correlation = r->correlation;
 }
 
-// Stores one record. A thread of CUPTI calls it while kbench waits.
+// A thread of CUPTI calls this function for each activity record.
 static void kbi_activity_record(const kbi_activity* r) {
     kbi_recorded to;
     memset(&to, 0, sizeof to);
@@ -662,7 +663,7 @@ static bool kbi_activity_open(kb_state* kb) {
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_error_text("cuptiActivityEnable", error, why));
     if (error) return false;
-    c->flush(1); // delivers older records, before the callback below is set
+    c->flush(1); // delivers older records before c->look is set
     c->look = kbi_activity_record;
     kbi_meter.insight.head.runs = -1;
     kbi_meter.insight.began = kbi_now();
@@ -674,7 +675,7 @@ static int64_t kbi_activity_now(void) {
     return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// Starts a run under the conditions of a timed run: cold or hot cache, and the launch gate closed if possible.
+// Starts a run under the conditions of a timed run: cache state, and a closed launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
@@ -691,21 +692,22 @@ static bool kbi_activity_end(kb_state* kb) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
     if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
-        return kb->run->sampling.gated = false, true; // the block waits for its work: run it without the gate
+        return kb->run->sampling.gated = false, true; // the block waits for its own work: no launch gate
     if (in->head.runs >= 0) in->window[in->head.runs][1] = ends;
     in->head.runs++;
     bool long_enough = in->head.runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
     return in->head.runs < KBI_INSIDE_RUNS && !long_enough;
 }
 
-static int kbi_recorded_order(const void* a, const void* b) { // an enclosing event precedes events inside it
+static int kbi_recorded_order(const void* a, const void* b) { // an event precedes the events that it encloses
     const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    if (x->kind != y->kind) return x->kind - y->kind; // a call before the work that it submits
+    if (x->kind != y->kind) return x->kind - y->kind; // a call precedes the work that it submits
     return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
-// Writes an event for each run and each outermost call. callers maps each correlation id to the index of its call.
+// Writes an event for each run of the block, and for each call that no other call encloses. callers maps each
+// correlation id to the index of its call.
 static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_event outer;
@@ -730,7 +732,6 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
     }
 }
 
-// Converts CUPTI's records into the events of the block.
 static void kbi_activity_collect(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
@@ -775,31 +776,31 @@ static void kbi_activity_close(kb_state* kb) {
   >>counters    hardware counters of the block, from CUPTI's range profiler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Each function of the profiler takes one structure. Its fields start at multiples of 8 bytes or share an 8-byte
-// word, so it is written as an array of words. Its size is the end of its last field. tests/compile/cupti.cpp
-// compares offsets and sizes with CUPTI's headers.
+// Each function of CUPTI's range profiler takes a pointer to one structure. kbench passes an array of 8-byte
+// words, because each field of such a structure lies within one word. Word 0 is the size of the structure: the end
+// of its last field. tests/compile/cupti.cpp compares offsets and sizes with CUPTI's headers.
 // clang-format off
-#define KBI_RANGE_CALLS(x) /* function name, size of its structure in bytes; words from 2 on */                     \
+#define KBI_RANGE_CALLS(x) /* function, size of its structure; [n] is word n of the structure */                     \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
-    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
-    x(CHIP, cuptiDeviceGetChipName, 32) /* 2: device; 3: its name */                                                 \
-    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* 2: context; 3: size; 4: image */                        \
-    x(HOST, cuptiProfilerHostInitialize, 48) /* 2: kind; 3: chip; 4: image; 5: the object */                         \
-    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* 2: object; 3: name */                                     \
-    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* 2: object; 3: names; 4: how many */                             \
-    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* 2: object; 3: size */                                 \
-    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* 2: object; 3: size; 4: image */                                \
-    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* 2: size; 3: image; 4: passes */                                \
-    x(ENABLE, cuptiRangeProfilerEnable, 32) /* 2: context; 3: the profiler */                                        \
-    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* 2: profiler; 3, 4: names; 5-7: ranges, nodes, size */  \
-    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* 2: profiler; 3: size; 4: image */                   \
-    x(SET, cuptiRangeProfilerSetConfig, 90) /* 2: profiler; 3-6: images; 7: range, replay; 8: ranges, ... */         \
-    x(START, cuptiRangeProfilerStart, 24) /* 2: profiler */                                                          \
-    x(PUSH, cuptiRangeProfilerPushRange, 32) /* 2: profiler; 3: name */                                              \
+    x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* [2] device, answer (32-bit fields) */                          \
+    x(CHIP, cuptiDeviceGetChipName, 32) /* [2] device, [3] name */                                                   \
+    x(AVAILABLE, cuptiProfilerGetCounterAvailability, 40) /* [2] context, [3] size, [4] image */                     \
+    x(HOST, cuptiProfilerHostInitialize, 48) /* [2] kind, [3] chip, [4] image, [5] object */                         \
+    x(METRIC, cuptiProfilerHostGetMetricProperties, 60) /* [2] object, [3] name */                                   \
+    x(ADD, cuptiProfilerHostConfigAddMetrics, 40) /* [2] object, [3] names, [4] number */                            \
+    x(CONFIG_SIZE, cuptiProfilerHostGetConfigImageSize, 32) /* [2] object, [3] size */                               \
+    x(CONFIG, cuptiProfilerHostGetConfigImage, 40) /* [2] object, [3] size, [4] image */                             \
+    x(PASSES, cuptiProfilerHostGetNumOfPasses, 40) /* [2] size, [3] image, [4] passes */                             \
+    x(ENABLE, cuptiRangeProfilerEnable, 32) /* [2] context, [3] profiler */                                          \
+    x(DATA_SIZE, cuptiRangeProfilerGetCounterDataSize, 64) /* [2] profiler, [3,4] metrics, [5,6] limits, [7] size */ \
+    x(DATA, cuptiRangeProfilerCounterDataImageInitialize, 40) /* [2] profiler, [3] size, [4] image */                \
+    x(SET, cuptiRangeProfilerSetConfig, 90) /* [2] profiler, [3-6] images, [7-11] ranges */                          \
+    x(START, cuptiRangeProfilerStart, 24) /* [2] profiler */                                                         \
+    x(PUSH, cuptiRangeProfilerPushRange, 32) /* [2] profiler, [3] name */                                            \
     x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
-    x(STOP, cuptiRangeProfilerStop, 41) /* 2: profiler; 5, first byte: all passes are submitted */                   \
+    x(STOP, cuptiRangeProfilerStop, 41) /* [2] profiler, [5] finished (first byte) */                                \
     x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
-    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* 2: object; 3, 4: data; 5: which; 6-8: names, values */    \
+    x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* [2] object, [3,4] data, [5] range, [6-8] names, values */ \
     x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
     x(HOST_END, cuptiProfilerHostDeinitialize, 24)
 // clang-format on
@@ -820,11 +821,11 @@ static const struct {
 #undef KBI_X
 };
 
-// Sets: few takes one pass of the block, usual takes three, all takes about 16. Two rows have the same name if the
-// metric's name depends on the chip.
+// The set `few` needs one pass (run of the block), `usual` three passes, and `all` about 16 passes. Two rows have
+// the same name if chips have different names for the metric.
 static const struct {
     const char *name, *metric, *unit;
-    int set; // 0: few, 1: usual, 2: all
+    int set; // the smallest set with this metric: 0 is few, 1 usual, 2 all
 } kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 },
                          { "dram_bytes", "dram__bytes.sum", "B", 0 },
                          { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -865,21 +866,21 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_range_state { // state of the profiler for the current case
+static struct kbi_range_state { // state of CUPTI's range profiler for the current case
     int (*calls[KBI_RANGE_COUNT])(uint64_t*);
-    uint64_t host, profiler; // objects of CUPTI
+    uint64_t host, profiler; // handles of CUPTI's host object and of its range profiler
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
-    char own[512]; // names of the metrics that the user listed
+    char own[512]; // names of the metrics that the user listed after --counters
     int n, passes;
     bool begun, failed;
-    bool cold_asked; // whether kbi_range_cold ran in this process
-    double cold;     // the result of kbi_range_cold
+    bool cold_asked; // whether this process has called kbi_range_cold
+    double cold;     // percentage of L2 that the eviction empties, from kbi_range_cold
     kbi_text availability, config, data;
 } kbi_range_state;
 
 #define KBI_WORD_OF(p) ((uint64_t)(uintptr_t)(p))
 
-// Calls a function of the profiler. Returns false after reporting the reason.
+// Calls a function of CUPTI's range profiler. Returns false if the call fails; the profile then has the reason.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
     char why[400];
     int (*f)(uint64_t*) = kbi_range_state.calls[call];
@@ -902,7 +903,7 @@ static void kbi_range_reserve(kbi_text* t, uint64_t bytes) {
     t->n = (size_t)bytes;
 }
 
-// Returns whether the library can profile this GPU.
+// Returns whether CUPTI can profile this GPU; if not, stores the reason in the profile.
 static bool kbi_range_supported(int device) {
     enum { KBI_RANGE_YES = 3 };
     uint64_t p[7] = { 0, 0, (uint32_t)device };
@@ -915,8 +916,8 @@ static bool kbi_range_supported(int device) {
     return false;
 }
 
-// Adds a metric if the chip has it, because one unknown metric would make the configuration fail. named: whether the
-// user requested it by name.
+// Adds a metric if the chip has this metric, because one unknown metric would make the configuration fail. named:
+// whether the user requested this metric by name.
 static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
     struct kbi_range_state* r = &kbi_range_state;
     uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size, 0, r->host, KBI_WORD_OF(metric) };
@@ -945,7 +946,6 @@ static bool kbi_range_choose(const char* set) {
     return kbi_range_state.n > 0;
 }
 
-// Computes the configuration of the counters for a set of metrics on a chip; needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
     struct kbi_range_state* r = &kbi_range_state;
     uint64_t host[6] = { 0, 0, 0, KBI_WORD_OF(chip), KBI_WORD_OF(r->availability.s), 0 };
@@ -977,7 +977,8 @@ static void kbi_range_end(void) {
     kbi_text_free(&r->data);
 }
 
-// Sets up the profiler of the current CUDA context for one range, the block. kbench runs the block once per pass.
+// Sets up CUPTI's range profiler for one range, the block, in the current context. Each pass is one run of the
+// block.
 static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_range_state* r = &kbi_range_state;
@@ -986,7 +987,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // CUPTI is initialized once per process and never closed
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // CUPTI is initialized once per process and stays so
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -1006,8 +1007,8 @@ static bool kbi_range_begin(int device, const char* set_of) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-// Starts a pass, which counts all GPU work until kbi_range_pass_end. That function returns whether another pass is
-// needed.
+// Starts a pass, which counts all GPU work until kbi_range_pass_end. kbi_range_pass_end returns whether another
+// pass is needed.
 static void kbi_range_pass_begin(void) {
     uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
              push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
@@ -1045,8 +1046,8 @@ static void kbi_range_evict(void) {
     kbi_evict();
 }
 
-// Checks the eviction: reads data of the size of L2, evicts it, reads it again, and returns the percentage of the
-// second read that came from DRAM. NaN: unknown; the profile has the reason.
+// Tests the eviction: reads data of the size of L2, evicts the data, and reads the data again. Returns the
+// percentage of the second read that came from DRAM. If it is unknown, returns NaN; the profile has the reason.
 static double kbi_range_cold(const kbi_machine* m) {
     size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
     char* probe = NULL;
@@ -1069,7 +1070,7 @@ static double kbi_range_cold(const kbi_machine* m) {
     return good ? 100 * values[0] / (double)size : (double)NAN;
 }
 
-// Stores the percentage of L2 that the eviction empties in the machine's properties, for --env.
+// Measures which percentage of L2 the eviction empties. --env prints this percentage as a property of the machine.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.head.message);
@@ -1111,12 +1112,12 @@ static void kbi_counters_close(kb_state* kb) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>counted     compares counters with the declared bytes and operations; what bounds a case.
+  >>counted     compares counters with the declared bytes and operations; names the bottleneck of a case.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Compares declared bytes with counted bytes. If the case is cold and its data is at least four times L2, the bound
-// is the DRAM traffic plus the size of L2. Otherwise it is the L2 traffic. More counted than declared bytes are no
-// error: kb_bytes counts data once, even if the kernel reads it twice.
+// Reports a case that declares more bytes than its traffic. If a cold case declares at least four times L2, its
+// traffic is the DRAM traffic plus the size of L2; otherwise it is the L2 traffic. The traffic may exceed the
+// declared bytes, because kb_bytes counts data once even if the kernel reads the data twice.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -1139,8 +1140,9 @@ static double kbi_counted_flops(const kbi_inside* in) { // additions, multiplica
            kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
 }
 
-// Compares declared operations with the largest number that the counted instructions can perform. This bound is
-// loose, because programs count comparisons, roots and exponentials differently. Skips blocks that use tensor cores.
+// Compares declared operations with an upper bound of the operations of all counted instructions. The bound is
+// high, because programs count comparisons, roots and exponentials differently. Skips blocks that use tensor
+// cores.
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
@@ -1160,8 +1162,8 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     }
 }
 
-// Converts percentages of the profiled time into percentages of the block's time, because the profiler adds 40 to 80
-// us (H200). Then it removes the counter of the profiled time.
+// Converts percentages of the profiled time into percentages of the block's time, because the profiler adds 40 to
+// 80 us (H200). Then removes KBI_RANGE_TIME, the counter of the profiled time.
 static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
     static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
     const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
@@ -1173,8 +1175,8 @@ static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
         if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
 }
 
-// Determines the bound: the busiest unit if it is busy enough, otherwise the nearest roof, otherwise latency. DRAM
-// counters alone do not suffice, because data that a short kernel writes may still be in L2 at its end.
+// Determines the bottleneck: a unit that is busy for 60 % of its peak, otherwise a measured peak of which the case
+// reaches 60 %, otherwise latency. DRAM counters miss data that a short kernel leaves in L2.
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -1183,7 +1185,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                  { "tensor_pct", "tensor cores", "compute" },
                  { "issue_pct", "issue slots", "compute" },
                  { "sm_pct", "busiest pipe", "compute" } };
-    const double enough = 60; // percent
+    const double enough = 60; // percent of the peak
     kbi_text why = KBI_BLANK;
     double most = 0, warps = kbi_counted(in, "occupancy_pct");
     const char* bound = "latency";
@@ -1198,12 +1200,12 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     bool trusted = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
     bool near = most < enough && trusted && r->roof && r->gpu_efficiency >= enough;
     bool memory = near && kbi_roof_is_memory(r->roof);
-    if (memory && kbi_is(r->cache, "hot")) near = false; // the data may come from L2
+    if (memory && kbi_is(r->cache, "hot")) near = false; // the data of a hot case may come from L2
     if (near) bound = memory ? "memory" : "compute";
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps active", n ? ", " : "", warps);
-    if (n > 1) { // one counter alone does not show the bound
+    if (n > 1) { // one counter alone does not show the bottleneck
         r->bound = bound;
         kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
                       kbi_is(bound, "latency") ? ": no unit is busy enough" : "");
@@ -1211,12 +1213,12 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     kbi_text_free(&why);
 }
 
-// Computes the arithmetic intensity at each memory level from the declared operations, or from the counted
-// operations if nearly all are counted. Returns the number of levels.
+// Computes the arithmetic intensity in FLOP per byte of DRAM and of L2, from the declared operations, or from the
+// counted operations if the kernel uses no tensor cores. Returns the number of intensities.
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
     double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
-    // GPUs run some f16 instructions on the tensor pipe
+    // GPUs run some f16 instructions on the tensor pipe, so tensor_instructions counts them
     bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions");
     double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
     int n = 0;
@@ -1232,7 +1234,7 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
     return n;
 }
 
-// Withdraws the time of a cold case if the counters show that the eviction does not empty L2.
+// Removes the time of a cold case if the counters show that the eviction empties less than 90 % of L2.
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
     double gone = kbi_counted(in, "evicted_pct");
@@ -1245,15 +1247,15 @@ static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
 
 static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     (void)machine;
-    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // NOT_COLD cases get no energy
+    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // a case with the flag NOT_COLD gets no energy
     r->energy_mj = in->energy_mj;
     if (in->idle_w > 0) r->idle_power_w = in->idle_w;
     if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
     if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
 }
 
-// Reports for host work the share of the CPU's issue slots that waited for memory, if the CPU counts it. The number
-// of cache misses does not show this, because most misses overlap with other work.
+// For host work, reports the share of the CPU's issue slots that waited for memory, if the CPU counts such slots.
+// The number of cache misses does not show the waiting time, because most misses overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
     double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
     if (!kbi_finite(kbi_counted(in, "cycles"))) return;
@@ -1266,7 +1268,7 @@ static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
                          "topdown-be-bound nor stalled-cycles-backend");
 }
 
-// Computes the results that follow from the profile of a case.
+// Derives achieved occupancy, bottleneck, energy and arithmetic intensity of a case from its profile.
 static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     kbi_counter levels[2];
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
@@ -1279,7 +1281,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
         kbi_judge_bound(r, in);
         kbi_judge_host_bound(r, in);
     }
-    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // levels follow
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // intensities follow
     kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
 }
 
@@ -1289,15 +1291,14 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
 
 typedef struct kbi_metric { // a metric, aggregated over the launches of a kernel
     const char *name, *unit;
-    double sum, weight; // value: sum / weight (average), or sum if weight is 0
+    double sum, weight; // the value is sum / weight (an average); if weight is 0, the value is sum
 } kbi_metric;
 
-// The launches of one kernel with one grid and block size in the timed block of a case, or the total of all kernels
-// of a case.
+// Sums over launches in the timed block of a case: of one kernel with one grid and block size, or of all kernels.
 typedef struct kbi_launches {
-    int number;         // index of the case, as encoded in its marks
-    bool whole;         // in the total: whether the end mark was found
-    const char* kernel; // NULL: the total
+    int number;         // index of the case, which its marks encode
+    bool whole;         // for the sum over all kernels: whether the end mark of the case was found
+    const char* kernel; // NULL for the sum over all kernels
     const char *grid, *block;
     int64_t calls;
     double ns;
@@ -1305,7 +1306,7 @@ typedef struct kbi_launches {
     int n;
 } kbi_launches;
 
-typedef struct kbi_launch_list { // the entries of a case are consecutive; its total is first
+typedef struct kbi_launch_list { // entries of a case are consecutive; the first sums over its kernels
     kbi_launches* of;
     int n;
     kbi_arena text;
@@ -1318,7 +1319,7 @@ static void kbi_launch_list_free(kbi_launch_list* l) {
     memset(l, 0, sizeof *l);
 }
 
-static const kbi_launches* kbi_launches_total(const kbi_launch_list* l, int number) { // NULL: not profiled completely
+static const kbi_launches* kbi_launches_total(const kbi_launch_list* l, int number) { // NULL: profile incomplete
     for (int i = 0; i < l->n; i++)
         if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
     return NULL;
@@ -1334,7 +1335,8 @@ static double kbi_launches_value(const kbi_launches* l, const char* name) {
 
 // --- aggregation ---
 
-// Returns the factor from a unit to seconds, bytes or hertz, and sets *base to 's', 'b', 'B' or 'h'; 0: another unit.
+// Returns the factor from a unit to seconds, bytes or hertz, and sets *base to 's', 'b', 'B' or 'h'; 0: unknown
+// unit.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
     static const char prefixes[] = "numKMGT";
@@ -1349,8 +1351,8 @@ static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     return 0;
 }
 
-// Returns the factor from a unit to its base unit (ns, byte, hz or itself; rates: per second), which it stores in
-// out.
+// Returns the factor that converts a unit to its base unit, and stores the base unit in out: ns, byte or hz, or
+// one of them per second for a rate. Any other unit is its own base unit.
 static double kbi_unit_base(const char* unit, char out[40]) {
     size_t n = strcspn(unit, "/");
     char base = 0, below = 0;
@@ -1372,8 +1374,8 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// Adds the metric x of a launch that took `ns`. Sums, times and bytes are added. Of launch parameters, the largest
-// value is kept. All other metrics are shares or rates; their average is weighted by duration.
+// Adds the metric x of a launch of `ns` nanoseconds. Sums, times and bytes are added up. Of each launch parameter
+// (launch__), the largest value is kept. Shares and rates are averaged, weighted by the duration of the launch.
 static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
                            double ns) {
     char base[40];
@@ -1414,8 +1416,8 @@ static int kbi_launches_find(kbi_launch_list* l, int number, const char* kernel,
     return l->n++;
 }
 
-// Parses a number as tools print it under LC_ALL=C, where a comma groups thousands. Returns false for text such as
-// n/a.
+// Parses a number as tools print it under LC_ALL=C, where a comma groups thousands. Returns false for other text,
+// such as "n/a".
 static bool kbi_tool_number(const char* s, double* out) {
     char text[64], *end;
     size_t n = 0;
@@ -1434,11 +1436,11 @@ static bool kbi_tool_number(const char* s, double* out) {
 typedef struct kbi_csv_reader {
     kbi_launch_list* to;
     char* at;
-    char **cells, **head, **units; // cells of the current row; of the heading; of the row of units
+    char **cells, **head, **units; // cells of the current row, of the heading, and of the row with the units
     int n, size, n_head;
-    int inside;     // index of the case whose start mark was read last; -1: none, or after its end mark
-    double ended;   // ns: latest end of the work since the mark; NaN: none yet
-    kbi_metric* of; // metrics of the current launch, in the file's units
+    int inside;     // index of the case whose start mark, but not end mark, was read; -1: none
+    double ended;   // latest end of GPU work after the start mark, in ns; NaN before the first work
+    kbi_metric* of; // metrics of the current launch, in the units of the CSV file
     int n_of, room;
     double ns;
 } kbi_csv_reader;
@@ -1465,7 +1467,7 @@ static bool kbi_csv_next(kbi_csv_reader* r) {
     return true;
 }
 
-// Returns the index of the column with this name, alone or followed by a unit in parentheses; -1: none.
+// Returns the index of the column whose heading is `name`, alone or followed by a unit in parentheses; -1: none.
 static int kbi_csv_column(const kbi_csv_reader* r, const char* name) {
     size_t n = strlen(name);
     for (int i = 0; i < r->n_head; i++)
@@ -1499,8 +1501,8 @@ static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
 
 // --- launches ---
 
-// Reads a mark. A mark is a launch of kbi_null. Its grid size encodes case n: 2 n + 1 before the block, 2 n + 2 after
-// it.
+// A mark is a launch of kbi_null. The grid size of a mark encodes the index n of the case: 2 n + 1 marks the start
+// of the timed block, 2 n + 2 marks its end.
 static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
@@ -1533,7 +1535,7 @@ static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char
     r->ns = 0;
 }
 
-// Adds a metric of the current launch. It stores the pointers name and unit until the file is read.
+// Adds a metric of the current launch. `name` and `unit` must stay valid until the whole file is read.
 static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
@@ -1593,7 +1595,7 @@ static void kbi_nsys_record(kbi_csv_reader* r) {
     int before = r->inside;
     kbi_csv_launch_end(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
-    // the time of a case, with gaps: extend it to the end of this row
+    // extends the time of the case, which includes gaps, to the end of the work in this row
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
     kbi_launches* all = &r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)];
@@ -1601,7 +1603,7 @@ static void kbi_nsys_record(kbi_csv_reader* r) {
     r->ended = end;
 }
 
-// Adds the records of a file. Returns false if it has another format.
+// Adds the launches in the CSV of ncu or nsys. Returns false if `text` has another format.
 static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
     static const char* const heads[] = { "\"ID\"", "Start" };
     kbi_csv_reader r;
@@ -1622,7 +1624,7 @@ static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
         if (head) r.head = kbi_csv_row_copy(r.head, &r), r.n_head = r.n;
         if (!head && nsys) kbi_nsys_record(&r);
         if (!head && !nsys) kbi_ncu_record(&r);
-        // skips lines that tools and programs print between rows
+        // skips lines that profilers and the profiled program print between rows
         for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
             r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
     }
@@ -1662,9 +1664,8 @@ static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, i
   >>profile     prints a profile below the case's row of the table, or writes it as a timeline.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_PROFILE_ROWS = 10 }; // largest number of rows per table
+enum { KBI_PROFILE_ROWS = 10 }; // largest number of kernels or calls in a profile's table
 
-// Writes a text with line breaks and an indent.
 static void kbi_profile_wrap(kbi_text* t, int indent, int width, const char* text) {
     kbi_table table;
     memset(&table, 0, sizeof table);
@@ -1694,7 +1695,6 @@ static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
     kbi_text_free(&s);
 }
 
-// Prints sums, one line each, the longest first.
 static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
                              double all, int width) {
     int room = KBI_MAX(width - 42, 16);
@@ -1722,7 +1722,6 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
 }
 
-// Prints the profile below the row of a case.
 static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     const kbi_inside* in = r->inside;
     kbi_profile p;
@@ -1754,15 +1753,15 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
 
 enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
 
-typedef struct kbi_trace_row { // a row of the timeline; slices that overlap use separate lines
+typedef struct kbi_trace_row { // a stream or thread in the timeline; overlapping events use separate sub-rows
     int process;
     uint32_t lane;
-    int64_t until[KBI_TRACE_LANES]; // end of the last slice of each line
+    int64_t until[KBI_TRACE_LANES]; // end of the last event in each sub-row, in ns
 } kbi_trace_row;
 
 typedef struct kbi_tracing {
     kbi_text* out;
-    int64_t zero; // ns: origin of the time axis
+    int64_t zero; // origin of the time axis, in ns
     int64_t arrows;
     kbi_trace_row rows[KBI_TRACE_ROWS];
     int n_rows;
@@ -1776,7 +1775,7 @@ static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t lin
     t->any = true;
 }
 
-static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; the locale has no effect
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // prints microseconds in any locale
     kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
 }
 
@@ -1793,7 +1792,7 @@ static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_
     kbi_puts(t->out, "}}");
 }
 
-// Returns a line of a row on which a slice overlaps no other slice. Even events of one stream may overlap.
+// Returns a sub-row in which the event overlaps no other event. Even events of one stream may overlap.
 static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
     char name[64];
     int i = 0, line = 0;
@@ -1838,7 +1837,7 @@ static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_ev
     kbi_puts(t->out, "}}");
 }
 
-// Writes an event as a slice, with an arrow from the call that submitted it.
+// Writes an event, with an arrow from the call that submitted this event.
 static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
     static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
     const kbi_inside* in = r->inside;
@@ -1893,7 +1892,6 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
   >>machine_code the machine code of the longest kernel, from the CUDA Toolkit's disassembler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Finds a program in PATH or in the CUDA Toolkit.
 static bool kbi_tool_find(const char* name, char out[512]) {
     const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
     struct stat about;
@@ -1908,7 +1906,8 @@ static bool kbi_tool_find(const char* name, char out[512]) {
     return found;
 }
 
-// Builds the command that prints the code. Returns false if a name contains characters that a shell would interpret.
+// Builds the command that prints machine code. Returns false if a name has characters that a shell would
+// interpret.
 static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
     char* self = realpath("/proc/self/exe", NULL);
@@ -1918,7 +1917,7 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
     return good;
 }
 
-// Prints the code below the row of the case, or below its comparison group. If there is no code, a warning says why.
+// Prints the machine code below the row of a case or below a comparison group, or warns why there is none.
 static void kbi_code_show(const kb_result* r) {
     FILE* out = kbi_control.run.table.how.out;
     kbi_profile p;
@@ -1943,7 +1942,7 @@ static void kbi_code_show(const kb_result* r) {
     if (f) pclose(f);
     fflush(out);
     if (hot && !here)
-        kbi_warn("--sass: cuobjdump is not found. It is part of the CUDA Toolkit; add its folder to PATH.");
+        kbi_warn("--sass: cuobjdump is not found. Add the folder of cuobjdump (CUDA Toolkit) to PATH.");
     else if (hot && !lines)
         kbi_warn("--sass: %s is not in this program's file: it comes from a library, or was compiled at run time",
                  kbi_event_name(r->inside, hot));
@@ -1952,22 +1951,22 @@ static void kbi_code_show(const kb_result* r) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>vendor      runs this program under ncu or nsys, where it runs each block once.
+  >>vendor      runs this program under ncu or nsys, which profile one run of each block.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Calls the benchmark function once more for a profiler. If the cache state is hot, the block first runs once without
-// profiling.
+// Calls the benchmark function for an external profiler. In a hot case, the block first runs without profiling.
 static void kbi_marked_call(kbi_run* run, int number) {
     run->call.marked = number;
     run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
-#define KBI_PROFILED "KBENCH_PROFILED" // the file in which the profiled program reports its progress
+#define KBI_PROFILED "KBENCH_PROFILED" // path of the profiled program's progress file
 
 // --- the profiled program: this program in another process ---
 
-// Returns whether the program reached its end. Sets *at to the index of the last case that it started; -1: none.
+// Returns whether the profiled program reached its end. Sets *at to the index of the last case that the profiled
+// program started; -1: none.
 static bool kbi_progress_read(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
     bool over = false;
@@ -1983,8 +1982,8 @@ static bool kbi_progress_read(const char* path, int* at) {
     return over;
 }
 
-// For each case, runs the check, and the block between two marks. Appends a line to the file before each case ("at
-// 3"), and at the end "done" or "no GPU".
+// Checks each case, and runs its block between two marks. Writes a progress file: a line such as "at 3" before
+// each case, and "done" or "no GPU" at the end.
 static int kbi_profiled_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_control.run;
     kbi_plan plan;
@@ -2015,14 +2014,14 @@ static int kbi_profiled_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// The files of a tool. nsys derives the names of the last two from the name of its report.
+// The files of an external profiler. nsys appends .nsys-rep and .sqlite to the name of its report.
 enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
                                                      "report.nsys-rep", "report.sqlite" };
 
 typedef struct kbi_vendor { // an external profiler and its files
     kbi_supervisor* s;
-    const char *name, *report; // report: path of the report without extension
+    const char *name, *report; // name of the profiler; path of its report without extension
     char tool[512], folder[200], files[4][240];
     kbi_text command; // in shell syntax
     kbi_launch_list* launches;
@@ -2032,18 +2031,18 @@ enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // launches that the tools recorded
+static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // launches that the profilers recorded
 
-// Checks before the run that the requested tool is available. Returns false after an error message.
+// Returns false after an error message if the external profiler is not available.
 static bool kbi_vendor_available(int vendor) {
     char tool[512];
     const char* name = kbi_vendors[vendor].name;
-    if (getenv(KBI_PROFILED)) return true; // the profiled program starts no tool
+    if (getenv(KBI_PROFILED)) return true; // the profiled program starts no profiler itself
     if (kbi_profiled())
         return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one", name), false;
     if (!kbi_tool_find(name, tool))
-        return kbi_error("--%s: %s is neither in PATH nor in the CUDA Toolkit (CUDA_HOME). It is part of "
-                         "NVIDIA %s, which is a separate package.",
+        return kbi_error("--%s: %s is neither in PATH nor in the CUDA Toolkit (CUDA_HOME). Install the "
+                         "separate package NVIDIA %s.",
                          name, name, kbi_vendors[vendor].what),
                false;
     return true;
@@ -2053,7 +2052,7 @@ static void kbi_vendor_word(kbi_vendor* v, const char* word) {
     kbi_puts(&v->command, " "), kbi_put_quoted(&v->command, word);
 }
 
-// Appends this program and its command line to the command, without --ncu and --nsys.
+// Appends the command line of this program, without the options --ncu and --nsys.
 static void kbi_vendor_self(kbi_vendor* v) {
     char** words = kbi_own_words(v->s->o);
     char* path = strchr(words[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
@@ -2066,7 +2065,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     }
 }
 
-// Metrics of every GPU from sm_75 on, in few passes. Metrics named launch__ need no pass.
+// Metrics of --ncu: every GPU from sm_75 on has them and needs few passes. Metrics named launch__ need no pass.
 #define KBI_NCU_METRICS                                                                                           \
     "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
     "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
@@ -2075,8 +2074,8 @@ static void kbi_vendor_self(kbi_vendor* v) {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
 
-// Appends the options of ncu. Clocks are not changed. Caches are flushed before each kernel if the timed samples are
-// cold.
+// Appends ncu's options. ncu leaves the clocks as they are, and flushes the caches before each kernel of a cold
+// case.
 static void kbi_ncu_words(kbi_vendor* v) {
     const char* set = kbi_inspect_given.ncu;
     kbi_puts(&v->command, " --profile-from-start off --target-processes application-only --clock-control none");
@@ -2087,7 +2086,7 @@ static void kbi_ncu_words(kbi_vendor* v) {
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
-// Appends the options of nsys. It traces the process from start to end; the reader later uses only work between
+// Appends nsys's options. nsys traces the whole process; kbi_csv_launch_end later keeps only work between two
 // marks.
 static void kbi_nsys_words(kbi_vendor* v) {
     kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
@@ -2095,7 +2094,7 @@ static void kbi_nsys_words(kbi_vendor* v) {
     kbi_vendor_word(v, v->report);
 }
 
-// Builds the command that exports single launches, because nsys can sum launches only over the process, not per case.
+// Exports single launches, because nsys can sum launches only over the whole process.
 static void kbi_nsys_stats(kbi_vendor* v) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
@@ -2110,10 +2109,11 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-static const double kbi_vendor_patience = 10; // factor on --timeout: a case takes longer under a profiler
+static const double kbi_vendor_patience = 10; // multiplies --timeout: a case takes longer under a profiler
 
-// Prints the command, runs it with its output in a file, and waits for its end. Stops it if its files do not grow for
-// too long. Returns the status of waitpid; -1: the command was not started, or was stopped.
+// Prints and runs the command, with its output in a file, and waits for it to end. Stops the command if its files
+// do not grow for 10 times --timeout. Returns the status of waitpid; -1 if the command did not start or was
+// stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
     kbi_text script = KBI_BLANK, progress = KBI_BLANK;
     char shell[] = "/bin/sh", c[] = "-c";
@@ -2151,23 +2151,24 @@ static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
 // --- error messages ---
 
 static const struct {
-    const char *sign, *cure; // sign: text by which the error is recognized
+    const char *sign, *cure; // text in the profiler's error message; cause and remedy
 } kbi_vendor_errors[] = {
     { "ERR_NVGPUCTRPERM", "only an administrator may read the GPU's counters. Run as root, start the container with "
                           "--cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0" },
     { "MIG", "this is a MIG instance that shares the counters with others. Use an instance with the whole GPU, or "
              "turn MIG off (nvidia-smi -mig 0)" },
     { "resource was unavailable",
-      "another profiler uses the GPU's counters. End it, or pause it (DCGM: dcgmi profile --pause)" },
+      "another profiler uses the GPU's counters. End or pause that profiler (DCGM: dcgmi profile --pause)" },
     { "nsight-compute-lock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
     { "InterprocessLock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
-    { "not supported on device", "this ncu cannot profile this GPU. A newer one may support it; under WSL and on a "
-                                 "virtual GPU the host must allow profiling" },
+    { "not supported on device", "this ncu cannot profile this GPU. Try a newer ncu; under WSL and on a "
+                                 "virtual GPU, the host must allow profiling" },
     { "driver is not compatible", "the driver is too old for this ncu. Use the ncu of the driver's CUDA version" },
-    { "nrecogni", "this version does not know the options above. Use a newer one" }, // unrecogni[sz]ed option
+    { "nrecogni", // "unrecognised" or "unrecognized"
+      "this version of the profiler does not know the options above. Update the profiler" },
 };
 
-// Prints an error in one line: its cause and remedy if it is known, otherwise the tool's own message.
+// Prints the error of a profiler: its cause and remedy if known, otherwise the profiler's own message.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
@@ -2194,7 +2195,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text_free(&output);
 }
 
-// Reads the CSV file that the tool wrote; for nsys, first exports it from the report.
+// Reads the CSV file of a profiler. The report of nsys is first exported as CSV.
 static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
@@ -2204,7 +2205,7 @@ static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text_free(&csv);
 }
 
-// Runs the tool. Returns false after a message if the tool recorded no case.
+// Runs an external profiler. Returns false after a message if the profiler recorded no case.
 static bool kbi_vendor_profile(kbi_vendor* v) {
     int at;
     kbi_vendor_word(v, v->tool);
@@ -2249,7 +2250,7 @@ static void kbi_vendor_remove(const kbi_vendor* v) {
     rmdir(v->folder);
 }
 
-// Runs the tools before the measurement, so that records can include their results.
+// Runs an external profiler before the measurement, because records include its results.
 static bool kbi_vendor_before(int vendor) {
     kbi_vendor v;
     memset(&v, 0, sizeof v);
@@ -2294,7 +2295,7 @@ static void kbi_tool_row(kbi_table* t, const kbi_launches* l, const kbi_launches
 }
 
 static void kbi_tool_show(kbi_table* t, const kbi_plan* plan, const kbi_launch_list* launches, const char* tool) {
-    unsigned wanted = 0; // a bit for each of kbi_tool_columns
+    unsigned wanted = 0; // bit c is set if column c of kbi_tool_columns has a value
     int cases = 0;
     for (int i = 0; i < launches->n; i++) cases += launches->of[i].whole;
     kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
@@ -2321,7 +2322,6 @@ static void kbi_vendor_after(int vendor) {
     kbi_table_flush(&s->table);
 }
 
-// Defines the functions of an instrument that runs an external profiler.
 #define KBI_VENDOR(tool, vendor)                                                                            \
     static bool kbi_##tool##_ready(const char* value) { return (void)value, kbi_vendor_available(vendor); } \
     static bool kbi_##tool##_before(void) { return kbi_vendor_before(vendor); }                             \
@@ -2340,17 +2340,17 @@ static int kbi_profiled_instead(const char* value) {
   >>nvtx        NVTX ranges with the names of cases and phases.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// NVTX without its header, which takes a second to compile. A profiler sets an environment variable to the path of
-// its library. The library requests a table and stores pointers to its functions there. Without a profiler, a range
-// costs one comparison.
-enum { KBI_NVTX_CORE2 = 5 }; // number of the NVTX module for ranges in a domain; below, its slots
+// NVTX ranges without the NVTX header, which takes a second to compile. NVTX_INJECTION64_PATH names a library of
+// the profiler. The library calls kbi_nvtx_export and stores pointers to its functions in kbi_nvtx.slots. Without
+// a profiler, a range costs one comparison.
+enum { KBI_NVTX_CORE2 = 5 }; // the NVTX module of ranges; its function slots are:
 enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
 static struct { // function pointers that the profiler's library sets
     bool asked;
-    void* domain; // NULL: no tool is attached
+    void* domain; // NULL if no profiler is attached
     kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
 } kbi_nvtx;
 
@@ -2374,7 +2374,7 @@ static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* siz
     return 1;
 }
 
-static void kbi_nvtx_version(uint32_t version) { (void)version; } // NVTX requires this callback
+static void kbi_nvtx_version(uint32_t version) { (void)version; } // NVTX requires a version callback
 
 static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
@@ -2389,7 +2389,6 @@ static const void* kbi_nvtx_export(uint32_t id) {
     return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
 }
 
-// Opens the library of the tool, once per process.
 static void kbi_nvtx_open(void) {
     const char* path = getenv("NVTX_INJECTION64_PATH");
     void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
@@ -2402,8 +2401,8 @@ static void kbi_nvtx_open(void) {
     if (domain) kbi_nvtx.domain = domain("kbench");
 }
 
-// Ends a range and begins one with this name. Ranges may overlap, because implementations alternate. The characters /
-// [ ] * + , @ are special in tools and are replaced by blanks.
+// Ends a range and begins a range named `text`. Ranges may overlap, because implementations alternate. Blanks
+// replace the characters / [ ] * + , @ in the name, which profilers would interpret.
 static void kbi_nvtx_show(uint64_t* range, const char* text, const char* category) {
     uint64_t (*start)(void*, const kbi_nvtx_event*);
     void (*end)(void*, uint64_t);
@@ -2434,21 +2433,21 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* categor
   >>registered  registers the add-on's instruments and outputs.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static struct { // The option of an output is NULL if it is always active.
+static struct { // outputs without an option are always active
     kb_option_set options;
     kb_instrument nvtx, energy, activity, counters, host, ncu, nsys;
     kb_output profile, sass, profiled, trace;
 } kbi_inspect_parts;
 
 #if KBI_CUDA
-static bool kbi_activity_wanted(const char* value) { // --profile, --trace and --sass each switch it on
+static bool kbi_activity_wanted(const char* value) { // --profile, --trace and --sass need activity records
     (void)value;
     kbi_inspect_parts.activity.on = kbi_inspect_given.on[KBI_INSPECT_profile] ||
                                     kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];
     return true;
 }
 
-// Stores the energy in the record. If --counters is on, kbi_judge_inside does this, after the test of the eviction.
+// Stores the energy in the record. With --counters, kbi_judge_inside stores it after the test of the eviction.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_inspect_given.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }

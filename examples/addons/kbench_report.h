@@ -76,21 +76,21 @@ typedef const char* kbi_two[2];
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
     KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; estimate noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
+    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression (default 5 %)", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000, \
-        KBI_ALWAYS | KBI_RARE) \
-    KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY, \
-        KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000, \
+    KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory (default 10 %)", \
+        0, 1000, KBI_ALWAYS | KBI_RARE) \
+    KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm (default 0.05)", \
+        double, kbi_take_alpha, KBI_ANY, KBI_ALWAYS | KBI_RARE) \
+    KBI_SHARE(noise, "noise", "compare", "assumed difference between processes (default 3 %)", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress", \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "failing result: regress (default), change, noise, never", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
     KBI_LIST(goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable", \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them", \
+    KBI_LIST(race, "race", "OLD NEW...", "compare", "compare programs, with the options after --", \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST) \
     KBI_WORD(benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json", \
         KBI_IN_LOAD) \
@@ -108,7 +108,7 @@ enum kbi_report_id {
 };
 
 typedef struct kbi_report_values {
-    bool on[KBI_REPORT_COUNT]; // whether the option was given
+    bool on[KBI_REPORT_COUNT]; // whether each option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_REPORT_OPTIONS
 #undef KBI_X
@@ -170,9 +170,9 @@ static bool kbi_options_beside(const kbi_options* o) {
         if (kbi_wanted.on[KBI_REPORT_race] && !(option->rules & KBI_IN_RACE))
             why = "--race runs other programs and does not take --%s. Write options for these programs after --";
         else if (kbi_wanted.on[KBI_REPORT_load] && !(option->rules & KBI_IN_LOAD))
-            why = "--load shows records and runs nothing, so --%s has no effect. Leave one of them out.";
+            why = "--load shows records and runs nothing, so --%s has no effect. Leave out either option.";
         else if (kbi_wanted.on[KBI_REPORT_compare] && !(option->rules & KBI_IN_COMPARE))
-            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave one of them out.";
+            why = "--compare shows what changed and runs nothing, so --%s has no effect. Leave out either option.";
         if (why) return kbi_error(why, option->name), false;
     }
     return true;
@@ -225,7 +225,7 @@ static bool kbi_report_agree(void) {
 enum {
     KBI_READ_TEXT = 1 << 20, // longest string, in bytes
     KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // deepest nesting of lists and objects in a key that this version of kbench ignores
+    KBI_READ_DEPTH = 32 // deepest nesting of lists and objects in the value of an unknown key
 };
 
 typedef struct kbi_records { // records of one or several files, in the order of the files
@@ -233,8 +233,8 @@ typedef struct kbi_records { // records of one or several files, in the order of
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts: all texts so far; cases: first record of each (case, run, device)
-    int64_t replaced;     // records that replaced an earlier copy of the same measurement
-    int64_t twice;        // records with the name of another record of their run and different values
+    int64_t replaced;     // number of records that replaced a copy of the same measurement
+    int64_t twice;        // number of records with the name, but not the values, of another record of the run
 } kbi_records;
 
 typedef struct kbi_reader { // state of the parser of a text in memory that ends with a zero byte
@@ -401,7 +401,6 @@ static bool kbi_reader_escape(kbi_reader* r) { // reads the characters after the
     return kbi_reader_put(&r->token, first), true;
 }
 
-// Reads a string into r->token.
 static bool kbi_read_text(kbi_reader* r) {
     bool high = false;
     r->token.n = 0;
@@ -485,7 +484,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // skips the value of an un
   >>reader      records from JSON objects.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_READ_PARAMS = 256 }; // most axes of a case
+enum { KBI_READ_PARAMS = 256 }; // largest number of axes of a case
 
 KBI_SLOW_END
 // Returns a copy of a text that the records own. Equal texts are stored once, because records share many texts.
@@ -604,7 +603,8 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Reads the value of a key into its field. The caller has set the field to its empty value; null leaves it.
+// Reads the value of a key into its field. The caller has set the field to its empty value, which null leaves
+// unchanged.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
@@ -612,7 +612,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
                   { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "a row for each kind");
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "every kind has its row");
     int c = kbi_peek(r);
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
@@ -634,7 +634,7 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
 }
 
 // Returns the index of a key in kbi_keys, -1 if it is unknown. Files list keys in the order of kbi_keys, so the
-// search starts at index next.
+// search starts at index `next`.
 static int kbi_read_key_place(const char* name, int next) {
     if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
@@ -642,8 +642,8 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-// Reads the value of a key that is not in kbi_keys. In schemas 1 and 2, the key "mode" contained cache and timer,
-// and "shared_buffers" was named "stage_shared". Other keys are skipped.
+// Reads the value of a key that is not in kbi_keys. Schemas 1 and 2 had "mode" for cache and timer, and
+// "stage_shared" for "shared_buffers". Skips all other unknown keys.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -692,8 +692,8 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
 }
 KBI_SLOW_BEGIN
 
-// Returns whether two records with the same name, device and run come from one measurement. Such copies occur if a
-// file was read twice, or if both the --json and the --jsonl file of one run were read.
+// Returns whether two records with the same name, device and run come from one measurement. A measurement occurs
+// twice if its file was read twice, or if both the --json and the --jsonl file of one run were read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
@@ -714,8 +714,8 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
                 return;
             }
             if (to->twice++ < 8)
-                kbi_warn("run %s has two different records of %s: two benchmarks had the same name. Both are kept "
-                         "and compared in their order. Rename one benchmark.",
+                kbi_warn("run %s has two different records of %s: two benchmarks had the same name. Both records "
+                         "are kept and compared in their order. Rename one benchmark.",
                          r->run_id, r->name);
         }
     }
@@ -787,7 +787,7 @@ static bool kbi_read_array(kbi_reader* r) {
     return more == 0;
 }
 
-static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text; white space may precede each part of it
+static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text, in which ' ' means any white space
     for (; *text; text++) {
         if (*text == ' ') {
             kbi_reader_space(r, false);
@@ -800,7 +800,7 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text; whit
 }
 
 // Reads the records in a page of --html. The page stores keys with the same value in all records once, before the
-// records. Other text on the page cannot contain the mark, because quotation marks in that text are escaped.
+// records. No other text on the page can contain `mark`, because quotation marks of texts are escaped.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -867,7 +867,7 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
 
 typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 5 %
     double threshold, memory_threshold, alpha;
-    double noise; // added to each end of an interval if the scatter between runs was not measured
+    double noise; // moves each end of an interval outwards if the scatter between runs was not measured
 } kbi_rules;
 
 // What the interval of a change was computed from, from the weakest to the strongest evidence.
@@ -880,9 +880,9 @@ typedef enum kbi_evidence {
 } kbi_evidence;
 
 typedef struct kbi_change {          // the change of one case; times are compared by log(new time / old time)
-    const kb_result *before, *after; // before NULL: the case is new; after NULL: the case was removed
+    const kb_result *before, *after; // before is NULL for a new case, after is NULL for a removed case
     kbi_evidence evidence;
-    double log, se, df, wide, lo, hi; // estimate, standard error, its degrees of freedom, widening, interval
+    double log, se, df, wide, lo, hi; // log change, standard error, degrees of freedom, widening, interval
     double run_sd, run_df;    // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
     double p;                 // p-value of "the change is within the threshold", adjusted (Holm 1979)
     double memory;            // new memory / old memory; NAN: one of them is unknown
@@ -901,7 +901,7 @@ typedef struct kbi_changes {
 typedef struct kbi_trend { // the times of one case in all runs of a --history file and the current run
     const kb_result* last;
     int64_t runs;
-    double first, middle, now; // ms: first run; median of the runs before the current run; current run
+    double first, middle, now; // ms of the first run; median ms of all earlier runs; ms of the current run
     double sd, df;             // standard deviation of one run around the trend, and its degrees of freedom
     double slope;              // change of the log time per run (Theil 1950, Sen 1968)
     double p;                  // p-value of the hypothesis "no trend" (Mann 1945, Kendall 1975)
@@ -925,9 +925,9 @@ typedef struct kbi_contrast { // the comparison of a run with an earlier run
 
 // --- pairs ---
 
-typedef struct kbi_named { // a record, for sorting by name
+typedef struct kbi_named {
     const kb_result* r;
-    int64_t at, device, rank; // at: index in the input; rank: 0, 1, ... among records with the same name
+    int64_t at, device, rank; // at: index in the input; rank: number of earlier records with the same name
 } kbi_named;
 
 static int kbi_order_named(const void* a, const void* b) {
@@ -944,8 +944,8 @@ static int kbi_order_at(const void* a, const void* b) {
 }
 
 // Sorts records by name and device. If several runs have records with the same name and device, only the records
-// of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank then
-// pairs the first with the first. Returns the number of records kept.
+// of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank pairs
+// such records in their order. Returns the number of records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -971,7 +971,8 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
 }
 
 // Pairs the records that have the same case name in `before` and `after`. A case on several devices is paired in
-// the order of the device numbers. The changes are in the order of `after`; removed cases come last.
+// the order of the device numbers. The changes are in the order of the records in `after`; removed cases come
+// last.
 static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
     kbi_named* x = KBI_GROW(NULL, kbi_named, n);
     kbi_named* y = KBI_GROW(NULL, kbi_named, m);
@@ -1034,10 +1035,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key means. TOLD: the difference is only listed. OFF: the times are not comparable.
-// MAJOR: the times are not comparable if the major version differs. BUILD: the times are not comparable if
-// optimisation or instrumentation differ. If several of the first three keys differ, kbi_env_differs reports only
-// the first of them.
+// What a difference in each key of two records means. TOLD: the times stay comparable. OFF: the times are not
+// comparable. MAJOR: the times are not comparable if the major version differs. BUILD: the times are not
+// comparable if optimisation or instrumentation differ. If backend, GPU or driver differ, kbi_env_differs reports
+// the first of them and no further one.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1124,14 +1125,14 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
 typedef struct kbi_difference {
     const char *key, *before, *after;
     int64_t pairs; // number of pairs of records with this difference
-    bool off;      // whether it makes the times not comparable
+    bool off;      // whether this difference makes the times not comparable
 } kbi_difference;
 
 enum { KBI_DIFFERENCES = 64 };
 typedef struct kbi_differences {
     kbi_difference of[KBI_DIFFERENCES];
     int n;
-    int64_t pairs, left; // number of compared pairs; of differences that did not fit into the list
+    int64_t pairs, left; // number of compared pairs; number of differences that did not fit into `of`
     kbi_arena texts;
 } kbi_differences;
 
@@ -1214,7 +1215,7 @@ enum {
     KBI_RUNS_ENOUGH = 6
 };
 
-typedef struct kbi_length { // a case, for sorting by its time
+typedef struct kbi_length {
     double ms;
     int64_t at;
 } kbi_length;
@@ -1282,7 +1283,8 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
 }
 
 // Computes a change from the process medians of the old record (b) and of the new record (a). If only one record
-// has several processes, its scatter is used for both. Returns false if neither record has several processes.
+// has several processes, the scatter between them is used for both records. Returns false if neither record has
+// several processes.
 static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
     bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
     if (!knows_a && !knows_b) return false;
@@ -1369,7 +1371,8 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
 }
 
 // Combines the variance of each case with the pooled variance of the other cases. The pooled variance gets as many
-// degrees of freedom as the case's own variance, but at least four. The variance of a case never becomes smaller.
+// degrees of freedom as the case's own variance, but at least four. The combined variance is at least the variance
+// of the case.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1444,7 +1447,7 @@ static int kbi_order_chance(const void* a, const void* b) {
 }
 
 // Adjusts p-values for multiple tests (Holm 1979): in ascending order, each p-value is multiplied by the number of
-// p-values from this one on, and raised to the previous result if it is smaller.
+// p-values from this one on. A result below the previous result is replaced by the previous result.
 static void kbi_holm(kbi_chance* all, int64_t n) {
     double most = 0;
     qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
@@ -1463,8 +1466,8 @@ static double kbi_change_p(const kbi_change* c, double limit) {
 
 // Computes intervals, verdicts and regressions from the fields log, se, df and wide of each change. A case is a
 // regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
-// within the threshold. SLOWER means significantly slower by any amount. The error probability alpha applies to
-// the regressions and verdicts of all cases together, but to each interval separately.
+// within the threshold. SLOWER means significantly slower by any amount. For regressions and verdicts, alpha is
+// the error probability of all cases together; for an interval, of this interval alone.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1531,8 +1534,8 @@ static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(after);
 }
 
-// Smallest number of rounds before a race may end because its intervals are narrow. After fewer rounds, intervals
-// are often narrow by chance.
+// Smallest number of rounds before a race may end because its intervals are narrow. In a race of fewer rounds,
+// intervals are often narrow by chance.
 enum { KBI_RACE_ROUNDS = 6 };
 static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
@@ -2009,8 +2012,8 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(t, ". Bold: the fastest implementation; ?: not significantly. =: within 1 % of the baseline. ~: not "
-                "significant.\n");
+    kbi_puts(t, ". Bold: the fastest implementation (?: not significantly faster). =: within 1 % of the baseline. "
+                "~: not significantly different from the baseline.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2104,7 +2107,7 @@ static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix
 }
 
 static void kbi_gbench_time(kbi_text* t, double x) {
-    // some tools compare CPU times, so x is written as both
+    // writes x as CPU time, too, because some tools compare CPU times
     kbi_puts(t, "\"real_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"cpu_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"time_unit\": \"ns\"");
@@ -2315,9 +2318,9 @@ static void kbi_report_row(kbi_text* t, const kb_result* r) {
 }
 
 static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured roof. "
-                "Speedup is over the "
-                "baseline. The rating compares the best verified time of the same shape with this time.\n");
+    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured "
+                "peak. Speedup is over the baseline. "
+                "The rating compares the best verified time of a shape with the time of the case.\n");
     for (int64_t i = 0; i < n; i++) {
         if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
             kbi_puts(t, "\n### "), kbi_report_operation(t, &records[i]);
@@ -2330,7 +2333,7 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // sums over the cases of an operation that have the same key
+typedef struct kbi_report_sum { // sums over the cases with one operation and one key
     const kb_result* first;
     int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
@@ -2549,7 +2552,6 @@ static void kbi_draw(kbi_text* t, const char* form, ...) {
 
 static const double kbi_glyph = 6.5; // assumed width of a character in labels, in pixels; true for wide fonts
 
-// Cuts a text to `most` characters.
 static const char* kbi_clip(const char* s, int most, kbi_text* out) {
     out->n = 0;
     kbi_clean(out, s ? s : "");
@@ -2599,12 +2601,11 @@ static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark,
         kbi_puts(t, "/>");
 }
 
-// Draws the mark of the implementation with index who.
 static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
     kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
 }
 
-// Draws the names with their marks in as many lines as necessary; returns the height.
+// Draws a legend of names and marks, in as many rows as necessary; returns its height.
 static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
                               double width) {
     double at = 0, down = 0;
@@ -2706,7 +2707,7 @@ typedef struct kbi_frame {
     kbi_scale x, y;
 } kbi_frame;
 
-// Draws grid lines and the numbers of the y axis. A number is the y value times scale.
+// Draws grid lines and the numbers of the y axis. The number at a grid line is its y value times scale.
 static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
     double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
     char text[40];
@@ -2719,7 +2720,7 @@ static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char
     kbi_draw_text(t, left, top - 8, "start", "dim", title);
 }
 
-// Draws the ticks and numbers of the x axis. A number is left out if it would touch the previous number.
+// Draws the ticks and labels of the x axis, without labels that would touch the previous label.
 static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
                        const char* title) {
     double base = f->y.from, until = -1e9;
@@ -2797,7 +2798,7 @@ static void kbi_svg_plain_style(kbi_text* t) {
   >>views       which records belong into one figure, and which axes the figure has.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_subset { // a subset of the records
+typedef struct kbi_subset {
     const kb_result** of;
     int64_t n;
 } kbi_subset;
@@ -2807,15 +2808,15 @@ typedef struct kbi_scene { // the input of all figures of a page
     int64_t n;
     kbi_subset timed;             // records with a time
     const kbi_contrast* contrast; // comparison with an earlier run; NULL: no comparison
-    const char** who;             // implementations in order of first record; the index selects the colour
+    const char** who;             // implementations in the order of first records; the index selects the colour
     int n_who;
     kbi_arena arena;
 } kbi_scene;
 
 typedef struct kbi_panel {     // one of several figures of a kind
     kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
-    const char* axis;          // the swept axis; NULL: the product of all numeric axes
-    const char* across;        // the other axis of a heat map
+    const char* axis;          // the axis along x; NULL: the product of all numeric axes
+    const char* across;        // the axis along y in a heat map
     bool product;
     const char *title, *under;
 } kbi_panel;
@@ -3078,7 +3079,7 @@ static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char*
     return kept;
 }
 
-// Returns the text "layernorm fwd bf16", followed by the axes if params is true.
+// Returns a text such as "layernorm fwd bf16", followed by the axes if params is true.
 static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
     kbi_text t = KBI_BLANK;
     kbi_clean(&t, r->operation ? r->operation : "");
@@ -3212,7 +3213,8 @@ static const struct {
     bool log;
 } kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
 
-// Computes the value of a metric and the ends of its interval. Returns false if the record has no value.
+// Computes the value of a metric and the ends of its interval. Returns false if the record has no value of this
+// metric.
 static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
     double x = values[metric];
@@ -3234,7 +3236,7 @@ static bool kbi_subset_has(kbi_subset subset, int metric) {
 
 typedef struct kbi_in_unit {
     const char* name;
-    double scale; // multiply a value of the record by this
+    double scale; // factor from the record's unit to this unit
 } kbi_in_unit;
 
 // Returns a unit in which `most`, the largest value, is a short number.
@@ -3258,7 +3260,8 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
     return u;
 }
 
-// Finds the smallest lower end and the largest upper end of the intervals. Returns false if no record has a value.
+// Finds the smallest lower end and the largest upper end of the intervals. Returns false if no record has a value
+// of the metric.
 static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
@@ -3306,7 +3309,7 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns the points of an implementation, from left to right. The caller frees them.
+// Returns the points of an implementation, from left to right. The caller frees this array.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
     kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
@@ -3359,7 +3362,7 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
     KBENCH_FREE((void*)labels);
 }
 
-// Draws a line at the problem size whose memory equals the L2 cache, interpolated between two measured sizes.
+// Draws a line at the problem size that fills the L2 cache, interpolated between two measured sizes.
 static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
     kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
     int64_t n = 0;
@@ -3383,7 +3386,7 @@ static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) 
     KBENCH_FREE(at);
 }
 
-// Draws the axes of a plot of a metric over the problem size. Returns false if no case has a value.
+// Draws the axes of a plot of a metric over the problem size. Returns false if no case has a value of the metric.
 static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
                                 kbi_frame* f) {
     double lo, hi, left = INFINITY, right = -INFINITY;
@@ -3426,7 +3429,7 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
 // --- power laws: log t = log c + sum of e log x, by least squares ---
 
 typedef struct kbi_fitted {
-    double e[KBI_AXES], c, off; // exponents; constant in ms; standard deviation of the residuals of log t
+    double e[KBI_AXES], c, off; // exponents; constant in ms; off: standard deviation of the residuals of log t
     kbi_swept over;
     int64_t n;
     int axes;
@@ -3489,14 +3492,14 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Splits the records into one subset per fit: the records of one operation, element type and implementation that
-// also have equal values on the axes that are not numeric.
+// Splits the records into one subset per fit. A subset has one operation, element type and implementation, and one
+// value on each axis that is not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
 }
 
-// whether the fit is within 20 %; beyond that, no single power law describes the times
+// whether measured times scatter by less than about 20 % around the power law
 static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; }
 
 // Writes the fit as markup of HTML or SVG: the constant, and each axis with its exponent.
@@ -3549,8 +3552,8 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- heat maps ---
 
-// Draws a heat map of times, with a cell for each pair of axis values. If several cases fall into a cell, it shows
-// the last case.
+// Draws a heat map of times, with a cell for each pair of axis values. If several cases fall into a cell, the cell
+// shows the last case.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
     double* xs = KBI_ARRAY(&s->arena, double, p->subset.n);
@@ -3606,7 +3609,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- speed of light: the percentage of peak bandwidth and of peak arithmetic that a case reaches ---
 
-// Sets out[0] to the percentage of the measured peak bandwidth and out[1] to that of the peak arithmetic; NAN:
+// Sets out[0] to the percentage of the peak bandwidth, and out[1] to the percentage of the peak arithmetic; NAN:
 // unknown.
 static void kbi_light_of(const kb_result* r, double out[2]) {
     // a record of schema 1 has no key "roof"; its key "bound" names the peak that gpu_efficiency refers to
@@ -3707,8 +3710,8 @@ static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
-// Computes a range that contains most samples. *beyond counts the samples above it, which are drawn at the upper
-// edge.
+// Computes a range that contains most samples. *beyond counts the samples above this range, which are drawn at its
+// upper edge.
 static void kbi_samples_range(kbi_subset subset, double* lo, double* hi, int64_t* beyond) {
     double top = -INFINITY, all = -INFINITY;
     *lo = INFINITY;
@@ -3761,7 +3764,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld above the scale, at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld samples above the scale", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
@@ -3906,7 +3909,7 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
 }
 
 // Collects the peaks of a machine. Records of schema 1 contain only the percentage of one peak; the peak is
-// computed from it.
+// computed from this percentage.
 static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
     for (int64_t i = 0; i < subset.n; i++) {
@@ -3942,7 +3945,7 @@ typedef struct kbi_levels {
 
 static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
-    const double most = 1e4; // beyond this, DRAM traffic is too small to measure: omit the point
+    const double most = 1e4; // FLOP/B; above this limit, the traffic is too small to measure
     memset(l, 0, sizeof *l);
     for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
         double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
@@ -3986,7 +3989,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
            per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
     char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = bandwidth * x, starting at the left or lower edge
+    for (int i = 0; i < c->n_memory; i++) { // the line y = bandwidth * x, from the left or lower edge
         double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
         double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
         double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
@@ -4001,7 +4004,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     }
 }
 
-// Returns whether a label at this place would cover a mark.
+// Returns whether a label of width w at (x, y) would cover a mark.
 static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
     for (int64_t i = 0; i < p->subset.n; i++) {
         const kb_result* r = p->subset.of[i];
@@ -4076,7 +4079,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
             if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
         if (n < 2) continue;
         qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // nearly the same arithmetic intensity: no line
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // nearly the same arithmetic intensity: draws no line
         kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
         for (int64_t k = 0; k < n; k++)
             kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
@@ -4093,7 +4096,8 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has one; returns whether any has.
+// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has such points; returns whether
+// any implementation has.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4115,7 +4119,7 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
     char missing[80];
     if (levels) {
         kbi_draw_level_pair(t, KBI_HUES - 1, pair, y - 4);
-        kbi_draw_text(t, 32, y, "start", "dim", "ring: by L2 bytes, dot: by DRAM bytes, from counters");
+        kbi_draw_text(t, 32, y, "start", "dim", "ring: FLOP per L2 byte; dot: FLOP per DRAM byte (counters)");
         down += 16;
     }
     snprintf(missing, sizeof missing, "%lld more cases do not declare both bytes and operations",
@@ -4172,7 +4176,6 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 // --- the kinds ---
 
-// Makes figures with one row per ratio, the largest ratio first.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
     kbi_subset subset = { NULL, 0 };
     int64_t n = 0;
@@ -4219,7 +4222,6 @@ static const kbi_plot* kbi_plot_named(const char* name) {
     return NULL;
 }
 
-// Writes one panel as SVG inside a page.
 static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
                            const char* style) {
     kbi_text body = KBI_BLANK;
@@ -4345,7 +4347,8 @@ static const char* const kbi_page_style[] = {
     "@page{margin:14mm}}"
 };
 
-// Sorts, filters and hides columns; theme, copying, downloads. The rest of the page works without this script.
+// The page's script sorts, filters and hides columns, sets the theme, copies and downloads. The page can be read
+// without the script.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -4464,7 +4467,7 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
         kbi_json_field(t, r, key);
 }
 
-// Writes the keys and values of a record as --json does, without nulls. If wanted is true, it writes only the keys
+// Writes the keys and values of a record as --json does, without nulls. If `wanted` is true, writes only the keys
 // in common[], which have the same value in all records; otherwise only the other keys. "<" is escaped, because
 // "</script>" in a text would end the script element.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
@@ -4512,7 +4515,7 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_page {
     kbi_text* t;
     kbi_scene scene;
-    kbi_text sections; // links to the sections
+    kbi_text sections;
     int64_t failed, skipped;
 } kbi_page;
 
@@ -4684,7 +4687,7 @@ enum {
 static const struct {
     const char *title, *group;
     size_t at; // in kb_result
-    bool down; // the largest value first
+    bool down; // whether the largest value is first
 } kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
                        { "&#177;", "", offsetof(kb_result, precision), false },
                        { "speedup", "", offsetof(kb_result, speedup), true },
@@ -4838,7 +4841,7 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // largest number of small figures outside the collapsed section; of figures in all
+}; // largest number of small figures outside the collapsed section, and in all
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -4990,7 +4993,7 @@ static void kbi_page_kernels(kbi_page* p) {
 // --- the machine ---
 
 // Writes the values that a key has in all records: the different texts, or the range of the numbers. Writes
-// nothing if no record has a value.
+// nothing if no record has a value of this key.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
     kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
@@ -5042,7 +5045,7 @@ static void kbi_page_lessons(kbi_page* p) {
     static const char* const lessons[][2] = {
         { "What is the time of a case?",
           "The median of many samples of one launch of the timed block, minus the bias of the timer. "
-          "Half of the samples were faster and half were slower. A few disturbed samples do not move "
+          "Half of the samples were faster than the median. A few disturbed samples do not move "
           "the median, but they would move a mean." },
         { "What does &#177; mean?",
           "Half the width of the 95 % confidence interval of the median. If you repeat the measurement "
@@ -5052,7 +5055,7 @@ static void kbi_page_lessons(kbi_page* p) {
         { "Cold, hot, rotate?",
           "Cold: the data was evicted from the L2 cache before each launch, as if other work ran in "
           "between. Hot: each launch uses the same data, which is still in the cache. Rotate: launches "
-          "run back to back on copies of the data. Compare only times with equal cache state and "
+          "run back to back on different copies of the data. Compare only times with equal cache state and "
           "equal timer." },
         { "What is a roof?",
           "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
@@ -5064,7 +5067,7 @@ static void kbi_page_lessons(kbi_page* p) {
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline figure shows which limit applies. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
-          "both is bound by latency: the launch is too short, or too few operations are in flight." },
+          "both roofs is bound by latency: the launch is too short, or too few operations are in flight." },
         { "When is one implementation faster than another?",
           "If the interval of the ratio lies completely above 1 + noise floor, the "
           "implementation is faster. The noise floor is the difference that the baseline shows against "
@@ -5121,9 +5124,9 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_fits(&p);
     kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time divided by the time of each implementation, from interleaved rounds. "
-                     "The fastest comes first.");
+                     "The fastest implementation comes first.");
     kbi_page_figures(&p, "samples", "Samples",
-                     "Left: all samples in the order of measurement; drift and throttling are visible here. Right: "
+                     "Left: all samples in the order of measurement; they show drift and throttling. Right: "
                      "the share of samples below each time; a distribution with two modes shows two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
@@ -5299,7 +5302,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
 typedef struct kbi_regression {
     const kbi_options* o;
     kbi_records before, history;
-    char* save;            // an absolute path, because a benchmark function may change the directory
+    char* save;            // absolute path of the new baseline: a benchmark function may change the directory
     kbi_lines lines;       // lines of the history file
     kbi_contrast contrast; // the comparison with `before`, made after the last case
     FILE* out;
@@ -5309,7 +5312,7 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks before the run that the files can be written that the run writes at its end. Returns false after an error
+// Checks before the run that all files which the run writes at its end are writable. Returns false after an error
 // message.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
@@ -5357,7 +5360,7 @@ static void kbi_regression_free(kbi_regression* g) {
     memset(g, 0, sizeof *g);
 }
 
-// Lists all differences between the machines of the pairs. Then warns once about each kind of difference that
+// Lists the differences between the machines of old and new records. Warns once about each kind of difference that
 // makes times not comparable.
 static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
@@ -5372,7 +5375,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
         if (kbi_has_time(one->before) && kbi_has_time(one->after) &&
             kbi_env_differs(one->before, one->after, &what) &&
             kbi_set_add(&said, kbi_hash(14695981039346656037u, what.s)))
-            kbi_warn("before and after differ in %s%s", what.s,
+            kbi_warn("old and new records differ in %s%s", what.s,
                      kbi_wanted.on[KBI_REPORT_ignore_env] ? "; --ignore-env compares them nevertheless"
                                                           : ". Their times are not compared; --ignore-env compares "
                                                             "them");
@@ -5381,7 +5384,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set_free(&said);
 }
 
-// Marks the pairs whose times are not comparable, unless --ignore-env was given.
+// Marks the pairs of records whose times are not comparable, unless --ignore-env was given.
 static void kbi_regression_apart(kbi_changes* c) {
     for (int64_t i = 0; i < c->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         kbi_text what = KBI_BLANK;
@@ -5397,8 +5400,8 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// Returns the records of the history that are comparable with the cases of this run. Their scatter is the scatter
-// between runs.
+// Returns the records of the history that are comparable with the cases of this run. The scatter of these records
+// is the scatter between runs.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
@@ -5424,7 +5427,8 @@ static const kb_result** kbi_regression_past(const kbi_records* history, const k
     return past;
 }
 
-// Compares the cases with `before`. The scatter between runs is estimated from the history, if there is one.
+// Compares the cases with the records `before`. The scatter between runs is estimated from the history, if there
+// is one.
 static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
                                     const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
@@ -5454,7 +5458,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
         fprintf(out, "\n");
         kbi_regression_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_regression_side(out, "after ", name, &now[0]);
-        kbi_regression_machines(&c->changes, &how); // printed before the table, because they explain it
+        kbi_regression_machines(&c->changes, &how); // first, because another machine may explain changes
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
@@ -5471,7 +5475,6 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
     return kbi_regression_code(c ? &c->sum : &none, c != NULL, missed);
 }
 
-// Appends the records to the history, one line each.
 static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) {
     for (int64_t i = 0; i < n; i++) kbi_json_result(&g->lines.waiting, &now[i]), kbi_puts(&g->lines.waiting, "\n");
     bool good = kbi_lines_end(&g->lines, 5000);
@@ -5479,8 +5482,8 @@ static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) 
     return good;
 }
 
-// Appends to the history and saves the new baseline. If this run is a regression against the baseline of that
-// name, the old baseline is kept.
+// Appends this run to the history and saves the new baseline. If this run is a regression against the baseline of
+// the same name, the old baseline is kept.
 static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
@@ -5496,7 +5499,7 @@ static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t
     return good;
 }
 
-static kbi_regression kbi_regression_now;  // state of the regression gate in this run
+static kbi_regression kbi_regression_now;
 static const kbi_contrast* kbi_loaded_now; // comparison of the records of --load; NULL: none
 static bool kbi_figure_failed;             // --where left no record for --svg
 
@@ -5566,13 +5569,13 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // what the records of --load are compared with
+typedef struct kbi_loaded { // the data that the records of --load are compared with
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
 
-// Reads the history and compares the loaded records with l->before, which the caller has read (no records: no
-// baseline). Returns false after an error message.
+// Reads the history and compares the loaded records with l->before, which the caller has read. l->before is empty
+// if there is no baseline. Returns false after an error message.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
     if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
@@ -5773,7 +5776,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record of GPU work if there is one: host work has another timer
+    const kb_result* first = &r->of[0]; // a record of GPU work if possible: host work has another timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -5790,7 +5793,7 @@ static void kbi_load_warn(const kbi_records* r) {
 }
 
 typedef struct kbi_sharded {
-    int64_t again, device, place, at; // again: number of earlier records of the case; at: index
+    int64_t again, device, place, at; // again: number of earlier records of the case; at: index in the input
 } kbi_sharded;
 
 static int kbi_order_sharded(const void* a, const void* b) {
@@ -5801,7 +5804,8 @@ static int kbi_order_sharded(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorts the records of shards into the order of the plan. Repeated runs of the sweep follow one after the other.
+// Sorts the records of shards into the order of the plan. If a sweep ran twice, all records of its first run come
+// first.
 static void kbi_load_order(kbi_records* r) {
     kbi_sharded* order = KBI_GROW(NULL, kbi_sharded, r->n);
     kb_result* sorted = KBI_GROW(NULL, kb_result, r->n);
@@ -5868,16 +5872,15 @@ static bool kbi_load_alike(const kbi_records* r) {
         if (!x->shard || !x->gpu) continue;
         if (!first) first = x;
         if (!kbi_is(x->gpu, first->gpu))
-            return kbi_error(
-                       "--load: shard %s ran on %s, and shard %s on %s. These parts of one sweep cannot be compared. "
-                       "Load the shards of each GPU separately, or all with --ignore-env.",
-                       first->shard, first->gpu, x->shard, x->gpu),
+            return kbi_error("--load: shard %s ran on %s, and shard %s on %s. Times of different GPUs are not "
+                             "comparable. Load the shards of each GPU separately, or all with --ignore-env.",
+                             first->shard, first->gpu, x->shard, x->gpu),
                    false;
     }
     return true;
 }
 
-// --jsonl appends. If it names a file that was loaded, records would be duplicated.
+// Rejects a --jsonl that names a loaded file, because --jsonl would append the records again.
 static bool kbi_load_apart(const kbi_options* o) {
     struct stat a, b;
     for (int i = 0; i < kbi_wanted.n_load && o->jsonl && !kbi_is(o->jsonl, "-"); i++)
@@ -5890,7 +5893,7 @@ static bool kbi_load_apart(const kbi_options* o) {
     return true;
 }
 
-// Reads the files of --load. Returns false after an error message.
+// Returns false after an error message.
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < kbi_wanted.n_load; i++)
         if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
@@ -5949,7 +5952,7 @@ static int kbi_load_shown(const kbi_options* o) {
 typedef struct kbi_past_line { // a line of the --jsonl file
     size_t at, n;              // start and length of the line, without its line end
     kb_result record;          // the name is NULL if the line has no valid record
-    bool old;                  // the line will be removed: its case runs again, or it is torn
+    bool old;                  // the line will be removed: its case runs again, or the line is torn
     int before;                // index of the previous line with the same name; -1: none
 } kbi_past_line;
 
@@ -5958,7 +5961,7 @@ static struct kbi_past {
     kbi_past_line* lines; // n lines, in the order of the file
     int n;
     kbi_map names;       // maps each name to its last line
-    kbi_records records; // owns the texts of all lines read so far; kbench may still show them
+    kbi_records records; // owns the texts of all lines read, which kbench may print later
 } kbi_past;
 
 static void kbi_past_free(void) {
@@ -5989,7 +5992,7 @@ static bool kbi_past_read(int file) {
         r.newer = r.strange = true; // prints no warnings about records of other programs
         bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
         bool alone = good && kbi_reader_space(&r, true) < 0;
-        // a shorter line may be of another tool: it stays
+        // keeps a torn line shorter than `begin`, which may be of another tool
         l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
                  memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
         kbi_reader_end(&r);
@@ -6069,7 +6072,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     return good;
 }
 
-// The hash of the binary distinguishes its records from those of other builds.
+// The hash of the program file tells records of this build from records of other builds.
 static bool kbi_resume_ready(const char* value) {
     const char* path = kbi_options_now->jsonl;
     struct stat about;
@@ -6088,8 +6091,8 @@ static bool kbi_resume_ready(const char* value) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_racer {
-    kbi_text path;     // path of the program, as the command that starts it
-    kbi_records first; // records of the program's first round; they define its cases
+    kbi_text path;     // path of the program in the command that starts the program
+    kbi_records first; // records of the first round, which define the program's cases
     kbi_named* order;  // the records of the first round, sorted by name
     int64_t n;
     double* ms; // [round * n + index in order]; NAN: no time
@@ -6099,7 +6102,7 @@ typedef struct kbi_race {
     const kbi_options* o;
     kbi_racer* of;
     int n, rounds, size;     // size: allocated rounds
-    kbi_text records, words; // names of the files for its records and its output
+    kbi_text records, words; // names of the files for the records and the output of a program
     char** argv;
     int64_t began;
     double widest;
@@ -6188,9 +6191,9 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
-// Waits until the program ends. If the race is interrupted or the time is up, it sends SIGTERM, and SIGKILL after
-// 2 s. Time is measured by counting waits of 10 ms, so changes of the system clock have no effect. Returns false
-// if it stopped the program.
+// Waits until the program ends. If the race is interrupted or the time is up, sends SIGTERM, and SIGKILL after 2
+// s. Time is measured by counting waits of 10 ms, so changes of the system clock have no effect. Returns false if
+// it had to stop the program.
 static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     double waits = 100 * seconds;
     for (int told = 0; !kbi_ended(process, status);) {
@@ -6204,8 +6207,8 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. It exceeds --budget,
-// because the results of an interrupted round are lost.
+// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. The time limit exceeds
+// --budget, because the results of an interrupted round are lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
@@ -6231,8 +6234,8 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. It reported no time. Run it alone "
-                  "to see why, or raise --budget.",
+        kbi_error("--race: %s did not end in %.0f s and was stopped, so there is no time. Run the program "
+                  "alone to see why, or raise --budget.",
                   one->path.s, limit);
         return KBI_EXIT_USAGE;
     }
@@ -6268,7 +6271,7 @@ static void kbi_race_room(kbi_race* r) {
 }
 
 // Runs each program once. Every second round reverses the order of the programs. After every two rounds, the order
-// is rotated by one program. Returns 0 or an exit code.
+// is rotated by one program. Returns 0, or an exit code on failure.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6307,8 +6310,8 @@ static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
     return -1;
 }
 
-// Returns the changes of every program against the first program, over all rounds so far. Sets *names to the
-// program of each change. The caller frees the changes and *names.
+// Returns the changes of every program against the first program, over all rounds so far. (*names)[i] is the
+// program of change i. The caller frees the changes and *names.
 static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     kbi_rules rules = kbi_rules_of();
     kbi_changes all = { NULL, 0 };
@@ -6340,7 +6343,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     return all;
 }
 
-// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0 or an exit code.
+// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0, or an exit code on failure.
 static int kbi_race_run(kbi_race* r) {
     kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
@@ -6388,7 +6391,7 @@ static int kbi_race_show(kbi_race* r) {
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
-// Resolves the programs' paths. Returns false after an error message.
+// Returns false after an error message.
 static bool kbi_race_programs(kbi_race* r) {
     const kbi_strings* list = &kbi_wanted.race;
     struct stat about;
@@ -6493,59 +6496,59 @@ static const struct {
     int column;
     const char *why, *use;
 } kbi_column_reasons[] = {
-    { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from it",
+    { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from the time",
       "compare times only from the same machine, cache state and clock" },
-    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be detected",
-      "reduce it with --max-time, --thorough or --procs" },
-    { KBI_COLUMN_GBPS, "if memory is the limit, this and not FLOP/s shows how good a kernel is",
+    { KBI_COLUMN_SPREAD, "a difference smaller than the interval cannot be detected",
+      "narrow the interval with --max-time, --thorough or --procs" },
+    { KBI_COLUMN_GBPS, "if memory is the limit, GB/s and not FLOP/s show how good a kernel is",
       "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
-    { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, this shows how good a kernel is",
+    { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, FLOP/s show how good a kernel is",
       "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
-    { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
+    { KBI_COLUMN_ITEMS, "items/s compare cases of different sizes in the user's unit, such as tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
-    { KBI_COLUMN_ROOF, "it shows the distance from the peak (CPU: of one core)",
+    { KBI_COLUMN_ROOF, "roof shows the distance from the peak (CPU: of one core)",
       "near 100 %, reduce the traffic or the number of operations" },
-    { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
-      "start with the shortest bars" },
-    { KBI_COLUMN_MEMORY, "it limits the problem size, and what else fits on the GPU",
+    { KBI_COLUMN_BAR, "the bar draws the share of the roof, so that weak rows stand out",
+      "improve the kernels with the shortest bars first" },
+    { KBI_COLUMN_MEMORY, "memory limits the problem size, and what else fits on the GPU",
       "--memory-threshold makes growth a regression" },
-    { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure it with --energy; 3 s more per case" },
-    { KBI_COLUMN_FLOP_J, "it compares the energy efficiency of kernels of different sizes",
-      "measure it with --energy, and declare kb_flops" },
-    { KBI_COLUMN_BYTE_J, "it compares the energy efficiency of kernels of different sizes",
-      "measure it with --energy, and declare kb_bytes" },
-    { KBI_COLUMN_SAMPLES, "the interval needs 6 samples, the 99 % quantile 300",
-      "set it with --iters, or indirectly with --max-time and --precision" },
-    { KBI_COLUMN_SPEEDUP, "above 1 the row is faster than the baseline; both ran in interleaved rounds",
-      "it is significant if its interval excludes 1; = means equivalent, ~ not certain" },
+    { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure with --energy: 3 s more per case" },
+    { KBI_COLUMN_FLOP_J, "FLOP/J compare the energy efficiency of kernels of different sizes",
+      "use --energy, and declare kb_flops" },
+    { KBI_COLUMN_BYTE_J, "bytes/J compare the energy efficiency of kernels of different sizes",
+      "use --energy, and declare kb_bytes" },
+    { KBI_COLUMN_SAMPLES, "an interval needs 6 samples, the 99 % quantile needs 300",
+      "set the number with --iters, or indirectly with --max-time and --precision" },
+    { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
+      "a speedup is significant if its interval excludes 1; = means equivalent, ~ not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
-      "narrow it with more rounds: --thorough or --rounds 64" }
+      "run more rounds: --thorough or --rounds 64" }
 };
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "a row for each column");
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "every column has its row");
 
 static const struct {
     const char *group, *why, *use;
-} kbi_group_reasons[] = { { "what", "it describes the case; two runs are compared case by case, by name",
+} kbi_group_reasons[] = { { "what", "the key describes the case; two runs are compared case by case, by name",
                             "select cases with --filter, --op, --impl, --dtype or --size" },
-                          { "time", "it shows the distribution of the time, or how the clock was read",
-                            "show it as a column with --columns, or sort by it with --sort" },
-                          { "rate", "it compares the case with the machine's peak and with other sizes",
+                          { "time", "the key shows the distribution of the time, or how the clock was read",
+                            "show the key with --columns, or sort the rows with --sort" },
+                          { "rate", "rates compare a case with the peak and with cases of other sizes",
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
                           { "memory", "memory limits the problem size, and what else fits on the machine",
                             "--memory-threshold makes growth a regression" },
-                          { "contest", "it is part of a comparison, which shows whether a difference is real",
+                          { "contest", "a comparison shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
-                          { "trust", "it says whether the time is valid",
-                            "read it before the time; --explain FLAG explains a flag" },
-                          { "kernel", "it describes the kernel, whose configuration limits the occupancy",
-                            "compare it between implementations, and with the compiler's report" },
-                          { "machine", "it describes the machine; times are comparable on equal machines only",
-                            "keep it constant between runs; --compare and --baseline list differences" },
-                          { "run", "it identifies the run, so that you can repeat it",
+                          { "trust", "the key says whether the time is valid",
+                            "read the key before the time; --explain FLAG explains a flag" },
+                          { "kernel", "the key describes the kernel, whose configuration limits the occupancy",
+                            "compare the value with other implementations and with the compiler's report" },
+                          { "machine", "times are comparable on equal machines only",
+                            "use one machine for all runs; --compare and --baseline list differences" },
+                          { "run", "the key identifies the run, so that you can repeat the run",
                             "repeat the command with the same seed, build and "
                             "commit" } };
 
-// The record with invented values from which --explain takes its examples, in two parts.
+// --explain takes its examples from this record with invented values, in two parts.
 static const char kbi_example_record[] =
     "{\"name\": \"scale/impl=vec4/dtype=f32/n=16777216\", \"operation\": \"scale\", \"direction\": \"fwd\", "
     "\"implementation\": \"vec4\", \"origin\": \"own\", \"rung\": 1, \"dtype\": \"f32\", \"batch_size\": 8, "
@@ -6591,33 +6594,33 @@ static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
     { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
-      "equal implementations rarely differ this much; in --compare: faster than the old run",
-      "report the speedup with its interval and its noise floor",
+      "equal implementations rarely exceed the noise floor (--compare: faster than the old run)",
+      "report the speedup with its interval and the noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
     { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
-      "equal implementations rarely differ this much; in --compare: slower than the old run",
-      "report the speedup with its interval and its noise floor",
+      "equal implementations rarely exceed the noise floor (--compare: slower than the old run)",
+      "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the interval lies completely within 1 %, in --compare within --threshold; marked = in the table",
-      "a difference above this margin is excluded", "choose the implementation by memory, energy or simplicity",
+      "the interval lies within 1 % of equality (--compare: within --threshold); the table shows =",
+      "the data excludes a larger difference", "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
-    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",
+    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows ~",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
-      "the interval of the change lies completely beyond --threshold (5 %); --alpha holds for all cases together",
+      "the interval of the change lies beyond --threshold (5 %); --alpha bounds the risk of any false alarm",
       "a regression gives exit code 3; a change that may be below the threshold does not",
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "it shows which regression to fix first; growth of memory is divided by twice the threshold",
+      "the severity shows which regression to fix first; for memory, the unit is twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
-      "best verified time of the comparison / this time: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
-      "it shows which implementations are far from the best one",
-      "for the size of the difference, see speedup and its verdict",
+      "best verified time / time of the case: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
+      "the rating shows how far an implementation is from the best one",
+      "see the speedup and its verdict for the exact difference",
       "\"rating\": \"good\" // 1.25 to 2 times the best time" }
 };
 
@@ -6738,8 +6741,8 @@ static void kbi_explain_term(kbi_table* t, int term) {
     kbi_explain_line(t, "example", kbi_terms[term].example);
 }
 
-// Explains a name; upper and lower case are equal. If a flag, a key and a column share the name, it explains all
-// of them.
+// Explains a name; upper and lower case are equal. If a flag, a key and a column share the name, all of them are
+// explained.
 static int kbi_explain_instead(const char* value) {
     char name[64];
     snprintf(name, sizeof name, "%s", value);

@@ -19,10 +19,10 @@ KBI_CODE_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
-// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
-// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
-// order, because C guarantees only 4095 characters per literal.
+// PTX that nvcc compiled from CUDA C without FMA contraction and without flush to zero. The PTX has version 6.4
+// for sm_70, so that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is
+// tests/ptx/engine.cu; tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text.
+// The strings of an array are joined in order, because C guarantees only 4095 characters per literal.
 // clang-format off
 static const char* const kbi_ptx_proving[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
@@ -135,18 +135,18 @@ enum { KBI_PROOF_COPIES = 4, KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PR
 
 #if KBI_CUDA
 static void* kbi_proof_functions[KBI_PROOF_COPIES]
-                                [KBI_COUNT(kbi_proof_names)]; // for each copy of the module; NULL: not loaded
+                                [KBI_COUNT(kbi_proof_names)]; // CUfunction by copy of the module; NULL: not loaded
 #endif
 
 typedef struct kbi_proof {
     kbi_proof_kernel kernel;
-    uint32_t n;      // elements, or the side of a square matrix
+    uint32_t n;      // number of elements, or of rows of a square matrix
     int64_t in, out; // number of elements of x and of y
-    double percent;  // how much longer the kernel should take
-    uint64_t wait;   // the delay that achieves it: cycles of the SM, or iterations of a counted loop
+    double percent;  // requested slowdown in percent; 0 for none
+    uint64_t wait;   // delay for this slowdown: SM cycles on a GPU, iterations of a counted loop on a CPU
     float* x;
     void *y, *ended; // y: output; ended: number of finished blocks
-    void* function;  // on a GPU
+    void* function;  // the CUfunction of the kernel on a GPU
     unsigned blocks;
 } kbi_proof;
 
@@ -200,8 +200,8 @@ static void kbi_spin_host(uint64_t steps) {
 }
 KBI_SLOW_BEGIN
 
-// Prepares a kernel. "same_0", "same_1", "slower_2" and "slower_5" run the same code. On a GPU, each loads its own
-// copy of the module; on a CPU, all call the same function.
+// Prepares a kernel. "same_0", "same_1", "slower_2" and "slower_5" run the same code. On a GPU, each of these
+// implementations loads its own copy of the module; on a CPU, all of them call the same function.
 static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
     memset(p, 0, sizeof *p);
     for (int i = 0; i < KBI_COUNT(kbi_proof_names); i++)
@@ -224,8 +224,8 @@ static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
         kbi_text_free(&ptx);
     }
     p->function = kbi_proof_functions[copy][p->kernel];
-    // so few blocks that all are resident at once, because CUPTI's tracing slows kernels whose blocks run in
-    // several waves (tests/gpu/shapes.cu)
+    // at most 4 blocks per multiprocessor, so that all blocks run at once: CUPTI's tracing slows kernels whose
+    // blocks run in several waves (tests/gpu/shapes.cu)
     p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_meter.gpu.multiprocessors * 4);
 #endif
 }
@@ -255,7 +255,8 @@ static void kbi_proof_launch(kbi_proof* p) {
     kbi_meter.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_meter.gpu.stream, arguments, NULL);
 }
 
-// Returns p->percent of the kernel's time, in SM cycles. The time is measured in the cache state of the run.
+// Returns the delay in SM cycles that slows the kernel by p->percent. Measures the kernel's time in the cache
+// state of the run.
 static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
     enum { KBI_EACH = 9 };
     double ns[KBI_EACH], scratch[KBI_EACH], mhz = kbi_gpu_clock();
@@ -269,7 +270,7 @@ static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
         ns[i] = kbi_meter.gpu.ns[0];
     }
     double wait = (kbi_median_of(ns, KBI_EACH, scratch) - run->machine->bias[mode]) * p->percent / 100 * mhz * 1e-3;
-    return wait > 0 ? (uint64_t)wait : 0; // wait is NaN if the clock is unknown; then no delay is added
+    return wait > 0 ? (uint64_t)wait : 0; // if the clock is unknown, wait is NaN and the kernel gets no delay
 }
 #endif
 
@@ -320,7 +321,7 @@ static void kbi_test_proof(kb_state* kb) {
 #if KBI_CUDA
     if (kb->gpu && p.percent > 0) p.wait = kbi_proof_cycles(kb->run, &p);
 #endif
-    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // zero again, because kbi_proof_cycles may have run the kernel
+    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // clears y again, because kbi_proof_cycles may have run the kernel
     if (kb->gpu) {
 #if KBI_CUDA
         KB_TIME(kb) kbi_proof_launch(&p);
@@ -386,9 +387,9 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     return good;
 }
 
-// Measures how much of the persisting data x is evicted: the smallest share over several places in x. *gone: by
-// the complete preparation of a cold launch; *evicted: by the eviction alone. Both are NaN if the share cannot be
-// determined, or if the GPU cannot set aside L2 for persisting accesses.
+// Measures which share of the persisting data x is evicted: the smallest share over several places in x. *gone is
+// the share after the complete preparation of a cold launch, *evicted the share after the eviction alone. *gone
+// and *evicted are NaN if they cannot be determined, or if the GPU cannot set aside L2 for persisting accesses.
 static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
     enum {
         KBI_PLACES = 8,
@@ -484,7 +485,7 @@ static void kbi_test_hang(kb_state* kb) {
 }
 
 #if KBI_CUDA
-// Makes an error in the timed block; the name of the implementation selects the error.
+// Makes a deliberate error in the timed block; the name of the implementation selects the error.
 static void kbi_test_mistake(kb_state* kb) {
     const char* what = kb->implementation;
     float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
@@ -519,9 +520,9 @@ static void kbi_test_empty(kb_state* kb) {
     {                                       \
         0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
     }
-// Problem sizes. "all", "some" and "few" are for comparisons; kernels then take 1 to 200 us on an H200. "rotated": at
-// most 64 copies of the data exceed twice the L2 cache. "host" and "brief" are for a CPU: 4 KiB to 1 MiB, except for
-// products.
+// Problem sizes. The sizes "all", "some" and "few" are for comparisons, in which kernels take 1 to 200 us on an
+// H200. With the size "rotated", at most 64 copies of the data exceed twice the L2 cache. The sizes "host" and
+// "brief" are for a CPU: data of 4 KiB to 1 MiB, except for matrix products.
 #define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
     { KB_SIZE("all", axis "=" all),                           \
       KB_SIZE("some", axis "=" some),                         \
@@ -593,7 +594,7 @@ static kb_entry kbi_tests[] = {
 };
 // clang-format on
 
-#ifdef KBENCH_SELFTEST_PART // another program includes this file and calls it for --selftest
+#ifdef KBENCH_SELFTEST_PART // another program includes this file and calls kbi_selftest_register for --selftest
 #define KBI_SELFTEST_STARTS KBI_INLINE
 #else
 #define KBI_SELFTEST_STARTS KBI_CONSTRUCTOR static
@@ -612,9 +613,9 @@ KBI_SELFTEST_STARTS void kbi_selftest_register(void) {
 
 typedef struct kbi_seen_result { // copy of the fields of a result that the self-test needs
     char name[96], operation[32], implementation[16], message[200];
-    double ms, least, speedup, low, high, noise; // ms: median; least: the shortest sample
+    double ms, least, speedup, low, high, noise; // ms: median time; least: shortest sample
     double evicted;                              // percent, from counters
-    double cupti;                                // us, from launches that alternate with the launches of ms
+    double cupti;                                // CUPTI's time in us, measured in alternation with ms
     uint64_t flags;
     kb_status status;
     kb_verdict verdict;
@@ -689,12 +690,12 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
 // --- accuracy ---
 
 enum { KBI_BAR_PROCESSES = 3 };
-typedef struct kbi_bar_case { // for each process: ms: the time; apart: CUPTI's time minus ms
+typedef struct kbi_bar_case { // index: process; ms: corrected event time; apart: CUPTI's time minus ms
     double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
 } kbi_bar_case;
 
-// Measures the cases that a command line selects in several processes; b->seen has their names. Returns NULL if
-// there are no results.
+// Measures the cases that a command line selects in several processes. b->seen then has the names of these cases.
+// Returns NULL if there are no results.
 static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
     kbi_bar_case* cases = NULL;
     for (int p = 0; p < processes; p++) {
@@ -709,8 +710,8 @@ static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* ar
     return cases;
 }
 
-// Returns the median over the processes of the difference from CUPTI, divided by max(0.15 us, 1 %); INFINITY if a
-// time is missing.
+// Returns the median over the processes of the difference between event time and CUPTI's time, divided by max(0.15
+// us, 1 %); INFINITY if a time is missing.
 static double kbi_bar_error(kbi_bar_case* c, int processes) {
     for (int p = 0; p < processes; p++)
         if (!kbi_finite(c->ms[p]) || !kbi_finite(c->apart[p])) return INFINITY;
@@ -720,7 +721,7 @@ static double kbi_bar_error(kbi_bar_case* c, int processes) {
 }
 
 // Compares corrected event times with CUPTI's durations. The times of memory kernels change between processes and
-// within minutes by more than the allowed error. Therefore both timers alternate within one process.
+// within minutes by more than the allowed error. Therefore CUDA events and CUPTI alternate within one process.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     char arguments[200], what[64];
     double worst = 0;
@@ -754,7 +755,7 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     KBENCH_FREE(cases);
 }
 
-// Checks for the results in b->seen that the time of an iteration does not depend on the number of iterations.
+// Checks that the time per iteration is the same for all numbers of iterations, from the results in b->seen.
 static void kbi_bar_steps(kbi_bars* b, const char* what) {
     double least = INFINITY, most = 0;
     int n = 0, noisy = 0, lost = 0;
@@ -801,9 +802,9 @@ static int kbi_binomial_most(int n, double p) {
 typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
 
 // Returns whether the verdict on an implementation that is `percent` slower is correct. Kernels shorter than the
-// limits of tests/gpu/equal_implementations.sh are not judged. On a CPU, other processes can hide the difference.
-// The result is then DROWNED instead of WRONG, if the noise floor exceeds half of the difference, or if the
-// interval is wider than the difference. On a GPU, such noise is an error of kbench.
+// limits of tests/gpu/equal_implementations.sh are not judged. On a CPU, other processes can hide the slowdown. A
+// wrong verdict is then DROWNED instead of WRONG if the noise floor exceeds half of the slowdown, or if the
+// interval is wider than the slowdown. On a GPU, so much noise is an error of kbench.
 static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
     int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
     double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
@@ -826,13 +827,13 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
         snprintf(what, sizeof what, "%d %% slower, %s", percent, way);
     else
         snprintf(what, sizeof what, "equal kernels, %s", way);
-    if (drowned) snprintf(more, sizeof more, "; %d more hidden by noise", drowned);
+    if (drowned) snprintf(more, sizeof more, "; noise hid %d more kernels", drowned);
     if (lost) snprintf(more, sizeof more, "; %d more without a verdict", lost);
     if (n + drowned + lost == 0)
         kbi_bar(b, KBI_NOT_HELD, what, "no case was long enough and cold");
     else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d were hidden by noise, because other work disturbs this machine",
-                drowned, n + drowned);
+        kbi_bar(b, KBI_NOT_HELD, what, "noise hid %d of %d slower kernels: other work disturbs this machine", drowned,
+                n + drowned);
     else if (percent)
         kbi_bar(b, wrong <= most && !lost, what,
                 "found %d of %d from %s; required: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong,
@@ -895,7 +896,7 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
-// Tests the eviction: counters tell which share of a later read comes from DRAM.
+// Tests the eviction: counters show which share of a read after the eviction comes from DRAM.
 static void kbi_bar_counted_cold(kbi_bars* b) {
     static const char what[] = "evicted, by the counters";
     if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
@@ -908,7 +909,8 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
                 s->evicted);
 }
 
-// Checks that every deliberate error gets its flag and no time. The same run also tests the eviction.
+// Checks that every deliberate error gets its flag and no time. Tests the eviction with the results of the same
+// run.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";
@@ -942,7 +944,7 @@ static int kbi_selftest(const kbi_options* o) {
     printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", short version" : "");
     fflush(stdout);
     kbi_bar_mistakes(&b);
-    // an error message was already printed
+    // kbi_bars_run has already printed an error message
     if (!b.n && !kbi_control.interrupted) return kbi_bars_now = NULL, b.code ? b.code : KBI_EXIT_FAILED;
     kbi_bar_counted_cold(&b);
     if (b.gpu) {
@@ -958,15 +960,14 @@ static int kbi_selftest(const kbi_options* o) {
     kbi_bars_now = NULL;
     KBENCH_FREE(b.seen);
     if (kbi_control.interrupted) return KBI_EXIT_INTERRUPTED;
-    if (b.skipped)
-        printf("%d bar%s not be tested on this machine\n", b.skipped, b.skipped > 1 ? "s could" : " could");
+    if (b.skipped) printf("%d requirement%s not be tested here\n", b.skipped, b.skipped > 1 ? "s could" : " could");
     printf("%s on the %s, in %.0f s\n", b.failed ? "FAILED" : "passed", b.gpu ? "GPU" : "CPU",
            (double)(kbi_now() - began) * 1e-9);
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
 }
 
-// Runs the self-test, unless an option such as --list or --help asks for text only. Options that the list `heard`
-// does not contain are errors.
+// Runs the self-test, unless an option such as --list or --help asks for text only. An option that is not in the
+// list `heard` is an error.
 static int kbi_selftest_instead(const char* value) {
     static const char* const heard[] = { "selftest", "fast",  "device",   "cpu",        "quiet",
                                          "verbose",  "color", "no-color", "no-progress" };
@@ -986,7 +987,7 @@ static int kbi_selftest_instead(const char* value) {
 }
 
 KBI_CONSTRUCTOR static void kbi_selftest_add(void) {
-    static kb_output option, results; // results has no option: it receives the records of every run
+    static kb_output option, results; // `results` has no option, so it gets the records of every run
     option.option = "selftest", option.instead = kbi_selftest_instead;
     results.each = kbi_bars_add;
     kb_add_output(&option), kb_add_output(&results);

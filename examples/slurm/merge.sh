@@ -5,8 +5,8 @@
 #   sh examples/slurm/merge.sh [results] [--csv all.csv --report report ...]
 #
 # Writes all.json into the folder results. Uses the tool build/kbench (make tool), or another benchmark program with the
-# add-on kbench_report.h: KBENCH=./suite. Reports shards without records. The task of such a shard has not run yet, or
-# there were fewer comparison groups than tasks.
+# add-on kbench_report.h: KBENCH=./suite. Reports shards without records. A shard has no record if its task has not run
+# yet, or if there were fewer comparison groups than tasks.
 
 results=results
 case ${1--} in

@@ -237,7 +237,7 @@ ill() { # ILL OPTION ERE
 ill rights --ncu 'administrator.*root.*SYS_ADMIN.*NVreg_RestrictProfilingToAdminUsers=0'
 ill busy --ncu 'another profiler .*dcgmi profile --pause'
 ill mig --ncu 'MIG.*nvidia-smi -mig 0'
-ill chip --ncu 'cannot profile this GPU. A newer one'
+ill chip --ncu 'cannot profile this GPU. Try a newer ncu'
 ill lock --ncu 'Set TMPDIR to a folder of your own'
 ill old --ncu 'does not know the options above'
 ill dies --ncu 'ncu failed .signal 11'
@@ -270,7 +270,7 @@ run env PATH="$system" CUDA_HOME="$tmp/home" "$prog" $script --ncu
 check_rc "ncu in CUDA_HOME" 0
 
 # --- the command line
-for line in "--device script --ncu --list:--list measures no case: leave out --ncu" "--ncu --device all:it profiles one GPU" \
+for line in "--device script --ncu --list:--list measures no case: leave out --ncu" "--ncu --device all:this option profiles one GPU" \
     "--nsys --device cpu:--device cpu and a build without CUDA cannot run" "--ncu=:takes a set of ncu" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:given twice"; do
     run "$prog" ${line%%:*}
     check_rc "${line%%:*}" 2

@@ -501,7 +501,7 @@ static void test_energy(void) {
     }
     start("--op one --energy --device cpu");
     CHECK_INT(code, 2);
-    said("--energy: it profiles GPU work, which --device cpu and a build without CUDA cannot run");
+    said("--energy: this option profiles GPU work, which --device cpu and a build without CUDA cannot run");
 }
 
 // If profiling fails, the times are still reported, and one line says how to fix the failure.
