@@ -192,7 +192,7 @@ typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
 typedef enum kb_expectation { // operations that kb_expect allows in a timed block
-    KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
+    KB_EXPECT_TRANSFER = 1,   // memory copies (cudaMemcpy), also within the GPU
     KB_EXPECT_ALLOC = 2,      // memory allocation and release; the host clock then times the block (timer wall)
     KB_EXPECT_SYNC = 4,       // synchronisation; the host clock then times the block (timer wall)
     KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects; kbench then skips the audit. Not needed with CUPTI
@@ -216,7 +216,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "put the work to be timed into KB_TIME(kb) { ... }") \
     x(LEFT_EARLY, ERROR, "", "the timed block was left before its end", "the skipped work would count as done", \
       "do not leave the block by break, return or goto; continue is allowed") \
-    x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", "the copy would count as kernel time", \
+    x(TRANSFER, ERROR, "", "the timed block copies memory (cudaMemcpy)", "the copy would count as kernel time", \
       "move copies out of the block, or declare KB_EXPECT_TRANSFER") \
     x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", "launch latency would be in the time", \
       "synchronise after the block, or declare KB_EXPECT_SYNC") \

@@ -220,9 +220,9 @@
 #ifndef KBENCH_KERNELS_CUH
 #define KBENCH_KERNELS_CUH
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>options     What can be left out or turned on; differences between C, C++ and CUDA.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  Define before including:
       KBK_ONLY=softmax,matmul  a list of groups from KBKI_GROUPS: the tables contain only the rows of these groups,
@@ -301,9 +301,9 @@ enum {
 
 #define KBK_VERSION "0.1.0"
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>table     Every operation and every variant, one row each; there are no other lists.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifndef KBK_API_ONLY
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula, signature, sizes, FLOPs, bytes, check
@@ -777,9 +777,9 @@ enum {
 // clang-format on
 #endif // KBK_API_ONLY
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>shapes     Shapes, arguments, tensors, tolerances: the types of the table.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #include <math.h>
 #include <stddef.h>
@@ -1114,9 +1114,9 @@ KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     return NULL;
 }
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>numbers     Philox, conversion to 16 bits and back, reproducible inputs: the same bits on host and device.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbk_u4 {
     uint32_t w[4];
@@ -1312,9 +1312,9 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
     }
 }
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>verify     Compares a result with its oracle, by element and by norm; a NaN cannot pass.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #define KBKI_HUGE 1e300
 
@@ -1443,10 +1443,10 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     return kbki_verify_whole(as, &c, &sum, r);
 }
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>device     Functions that kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the
                last CTA (tickets).
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 // --- conversion of an element to float and back
@@ -1828,10 +1828,10 @@ template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>launch     Functions that launchers share: cached queries of the runtime, checks of arguments, choice of a kernel
                by row length, programmatic dependent launch (PDL).
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Cache of the runtime's answers to queries. The answer for a kernel on a device does not change, and a query
@@ -2062,10 +2062,10 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 #define KBKI_TEXT_GRID "too many elements for one grid"
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>asm        PTX instructions without a C++ equivalent that several sections use, each as one function. Those of
                compute capability 9.0 are in >>hopper. Instructions of a single kernel are next to it.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  If a GPU lacks the instruction that a function executes, the function calls __trap(). The trap is never
@@ -2217,10 +2217,10 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int i
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>hopper     Instructions of compute capability 9.0: mbarrier, bulk copies and TMA, clusters; and wgmma, which
                only 9.0 has.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory,
@@ -2672,9 +2672,9 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>elementwise     y[i] = f(a[i], ...): the ladder of all element-wise operations; add, mul, div.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  Every element-wise operation -----------------------------------------------------------------------------
     1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
@@ -3013,9 +3013,9 @@ KBKI_MAP_RUNGS(kbk_mul_fwd, kbki_mul)
 KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>memory     Copy, fill, read, triad: memory bandwidth, the reference of all memory-bound operations.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  copy run -------------------------------------------------------------------------------------------------
     y = x            x, y: n = rows * cols
@@ -3211,9 +3211,9 @@ KBKI_MAP_RUNGS(kbk_triad_run, kbki_triad)
 KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>access     Strided and random reads, and a chain of dependent reads: the cost of access patterns.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
     y[i] = x[i * stride]     y: n = rows * cols     x: n * stride; stride 1 (or 0) is coalesced
@@ -3392,9 +3392,9 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>transfer     Host to device and back, within the device; allocation; an empty kernel.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  h2d run, d2h run, d2d run --------------------------------------------------------------------------------
     y = x          x, y: n = rows * cols of f32; host to device, device to host, device to device
@@ -3559,9 +3559,9 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>activation     ReLU, GELU in its two forms, SiLU. In 16 bits special functions limit the speed, not memory.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  relu fwd -------------------------------------------------------------------------------------------------
     y = x < 0 ? 0 : x     x, y: n = rows * cols. A NaN stays NaN; max(x, 0) would lose it
@@ -3864,10 +3864,10 @@ KBKI_MAP_RUNGS_16(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
 KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>dropout     Dropout. The mask is a function of seed and index; it is never stored, and recomputed in the
                 backward pass.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
     y[i] = keep(i) ? x[i] * scale : 0     dx[i] = keep(i) ? dy[i] * scale : 0     n = rows * cols, p = shape.p
@@ -4008,10 +4008,10 @@ KBKI_LAUNCHER(kbk_dropout_bwd_vec, kbki_dropout_packs<T, 1>)
 KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>rows     Functions that row operations share, in addition to >>device: prefetching of rows, CTA clusters with
              distributed shared memory, column sums by many CTAs.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  Many CTAs together compute column sums. Each CTA stores one partial sum for each of `width` columns, and
     increments a counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer
@@ -4330,9 +4330,9 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>softmax     Softmax over the last axis: from three reads of a row to one.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  softmax fwd ----------------------------------------------------------------------------------------------
     y[r,c] = exp(x[r,c] - m[r]) / sum_c exp(x[r,c] - m[r])     m[r] = max_c x[r,c]     x, y: R x C
@@ -4674,9 +4674,9 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>softmax_bwd     Softmax, backward: two rows in, one out.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  softmax bwd ----------------------------------------------------------------------------------------------
     dx[r,c] = y[r,c] * (dy[r,c] - sum_c dy[r,c] * y[r,c])      dy, y, dx: R x C
@@ -4967,9 +4967,9 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>layernorm     Layer normalisation over the last axis, with the two-pass variance.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
     y[r,c] = (x[r,c] - mean[r]) * rstd[r] * w[c] + b[c]     rstd[r] = 1 / sqrt(mean_c((x - mean)^2) + eps),
@@ -5575,9 +5575,9 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_persist, kbki_norm_persist<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>layernorm_bwd     Layer normalisation, backward: sums along rows and along columns from one read.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  layernorm bwd --------------------------------------------------------------------------------------------
     xhat = (x - mean) * rstd     g = dy * w     dx = (g - mean_c g - xhat * mean_c(g * xhat)) * rstd
@@ -6062,10 +6062,10 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_ticket, kbki_dnorm_ticket<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>rmsnorm     RMS normalisation over the last axis: the kernels of >>layernorm and >>layernorm_bwd with the
                 mean and the bias left out at compile time (their template parameter Layer = false).
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  rmsnorm fwd ----------------------------------------------------------------------------------------------
     y[r,c] = x[r,c] * rstd[r] * w[c]     rstd[r] = 1 / sqrt(mean_c(x^2) + eps), eps 1e-5
@@ -6162,9 +6162,9 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_ticket, kbki_dnorm_ticket<T, false>)
 KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>reduction     The sum of n numbers: reductions within warps, CTAs and the grid.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  sum run --------------------------------------------------------------------------------------------------
     out = sum_i x[i]      x: n = rows * cols     out: one f32; n = 0: 0
@@ -6339,9 +6339,9 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>mse     Mean squared error: a reduction of many numbers to one.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  mse fwd --------------------------------------------------------------------------------------------------
     out = mean_i (x[i] - y[i])^2      x, y: n = rows * cols     out: one f32; n = 0: not written (no mean)
@@ -6497,9 +6497,9 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>wsum     Weighted sum of each row: a matrix-vector product.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  weighted_sum fwd -----------------------------------------------------------------------------------------
     y[r] = sum_c x[r,c] * w[c]      x: R x C   w: C   y: R
@@ -6723,9 +6723,9 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>wsum_bwd     Weighted sum of each row, backward: an outer product, and sums along columns.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  weighted_sum bwd -----------------------------------------------------------------------------------------
     dx[r,c] = dy[r] * w[c]     dw[c] = sum_r dy[r] * x[r,c]      dy: R   x, dx: R x C   w, dw: C
@@ -6954,9 +6954,9 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>transpose     Rows to columns: no arithmetic, only coalescing and bank conflicts.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  transpose run --------------------------------------------------------------------------------------------
     y[c,r] = x[r,c]      x: R x C = rows x cols     y: C x R
@@ -7097,9 +7097,9 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cross_entropy     Loss of integer targets for rows of logits; the softmax is never stored.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  cross_entropy fwd ----------------------------------------------------------------------------------------
     lse[r] = log(sum_c exp(x[r,c]))     loss[r] = lse[r] - x[r,t[r]]     x: R x V = rows x cols   t: R, int32
@@ -7562,9 +7562,9 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cross_entropy_both     Loss and gradient at once: how to read a long row only once.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  cross_entropy fwdbwd -------------------------------------------------------------------------------------
     loss[r] = lse[r] - x[r,t[r]]     dx[r,c] = scale (exp(x[r,c] - lse[r]) - (c == t[r]))
@@ -7859,9 +7859,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>embedding     Rows of a table, selected by index.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
     y[t,d] = W[ids[t],d]      W: V x D = vocabulary x cols     ids: T = rows, int32     y: T x D
@@ -8022,9 +8022,9 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>embedding_bwd     Gradient of an embedding table: several tokens may add to the same row.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  embedding bwd --------------------------------------------------------------------------------------------
     dW[v,d] = sum of dy[t,d] over the t with ids[t] == v      dy: T x D     dW: V x D, all rows written
@@ -8474,9 +8474,9 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>rope     Rotary position embedding: pairs of columns are rotated by the angles of their token.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  rope fwd -------------------------------------------------------------------------------------------------
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
@@ -8599,9 +8599,9 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_simt     Matrix product without tensor cores: tiling for shared memory, warps and registers.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
     C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = k, no alpha, no beta; f32 accumulation
@@ -9090,10 +9090,10 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA. Each rung is one
                      kernel and adds one idea; the production kernel is in >>matmul_hopper.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 --------------------------------------------------------------------------
     7 warpmma   128 x 128 tile, 32 deep; eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads;
@@ -9914,9 +9914,9 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_tile     Matrix product in f32, near the peak of FMAs: rungs 7 and 8 of matmul; card in >>matmul_simt.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
@@ -10157,10 +10157,10 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_mma     Matrix product of 16-bit types on tensor cores through mma.sync, for compute capability 8.0 and
                    later.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
@@ -10586,10 +10586,10 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_results     Epilogues of wgmma: sums go from registers to memory, directly or through shared memory by
                        TMA.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Epilogue: stores 64 rows of a warpgroup's sums from registers to C. (i0, j0): row and column of the first
 // element. Turned: whether C is the transpose of the product.
@@ -10667,11 +10667,11 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It
                       combines the ideas of rungs 12 to 16 of >>matmul_steps with split-K, batches and a ping-pong
                       schedule.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
 // layout in which A is not K-major and B is K-major. In this layout, C = A B is computed as C' = B' A' (X':
@@ -11111,9 +11111,9 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches of the production kernel.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 // Launches a persistent kernel: the grid has no more CTAs than can be resident at the same time, and each CTA
@@ -11195,10 +11195,10 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the memory bandwidth at which the
                     other matrix is read.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
@@ -11424,10 +11424,10 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rung 3
                       of bmm.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
@@ -11876,9 +11876,9 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
 // cuBLAS is loaded by dlopen at its first use, because linking it would add about 60 ms to the start of every
 // program.
@@ -11970,10 +11970,10 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 }
 #endif // KBK_CUBLAS
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>matmul_bytes     Matrix product of 8-bit floats (e4m3) with results in bf16, by the kernels of matmul; and by
                      cuBLASLt, which needs KBK_CUBLAS.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
     C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k
@@ -12199,9 +12199,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 #endif
 #endif // KBK_CUBLAS
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>bmm     Batched matrix product: the kernels of matmul with the batch in the grid.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
@@ -12283,10 +12283,10 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
 }
 #endif // KBK_CUBLAS
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_simt     Attention forward without tensor cores: scores in memory, cuBLAS, online softmax, and tiles
                        that stay on the SM (FlashAttention).
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  attention fwd --------------------------------------------------------------------------------------------
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
@@ -12759,10 +12759,10 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 }
 #endif // KBK_CUBLAS
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_mma     Attention forward on tensor cores with mma.sync, and functions that the backward pass uses,
                       too.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
     A CTA processes 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
@@ -13171,10 +13171,10 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9, each one
                          kernel that shows one idea.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
     7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring of slots. Two
@@ -13516,10 +13516,10 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_wgmma     Attention forward with wgmma and TMA: flashpp, the production kernel. It processes tiles of keys
                         from the last to the first: only the first tile that a warpgroup sees has masked keys.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Configuration of the kernel of rung flashpp. Groups: number of consumer warpgroups; each processes 64 rows
@@ -14035,10 +14035,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_bwd     Attention backward: shapes, oracle, card; kernels without tensor cores, with the S^2 matrices
                       in memory, and in tiles.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  attention bwd --------------------------------------------------------------------------------------------
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
@@ -14335,9 +14335,9 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_bwd_mma     Attention backward on tensor cores with mma.sync; the card is in >>attention_bwd.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Rung warpmma makes two passes over all pairs of row and key, like rung flash. A CTA keeps rows of two
@@ -14717,9 +14717,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>attention_bwd_hopper     Attention backward with wgmma and TMA, for compute capability 9.0 only: rung 7.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
     7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full. A tile has 64
@@ -15141,9 +15141,9 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
 }
 #endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>registry     The tables, made from the rows of >>table; look-up and launch.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #ifndef KBK_NO_REGISTRY
 
 #define KBKI_OP_ID(op, dir, ...) KBK_OP_##op##_##dir,
@@ -15317,9 +15317,9 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 #endif
 #endif // KBK_NO_REGISTRY
 
-/*------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>shared     The table as plain C functions: for other languages, and for programs that link the compiled kernels.
-------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 #endif // KBK_API_ONLY
 #if defined(KBENCH_SHARED) || defined(KBK_API_ONLY)
 #ifdef KBK_NO_REGISTRY

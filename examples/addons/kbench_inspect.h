@@ -33,9 +33,9 @@ CONTENTS (search for the tag)
 #ifdef KBENCH_IMPLEMENTED
 KBI_CODE_BEGIN
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>options     the add-on's options: one row each.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // clang-format off
 #define KBI_INSPECT_OPTIONS \
@@ -111,9 +111,9 @@ static bool kbi_inspect_agree(void) {
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>summed      sums, overlap and gaps of a block's kernels, copies and calls. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static const char* const kbi_limit_names[] = { NULL, "warps", "registers", "shared memory", "blocks", "the grid" };
 
@@ -264,9 +264,9 @@ KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     return (int32_t)slot->at;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>perf        the CPU's counters for host work, from the Linux call perf_event_open.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // as in linux/perf_event.h
 enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 };
@@ -388,9 +388,9 @@ static void kbi_perf_close(kb_state* kb) {
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>energy      the energy of a launch, from NVML's counter; measured apart from the times.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 #if KBI_CUDA
 typedef struct kbi_joules { // an update of NVML's energy counter
@@ -529,9 +529,9 @@ static void kbi_energy_close(kb_state* kb) {
         kbi_meter.insight.head.energy_mj = mj / launches;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_INSIDE_EVENTS = 1 << 16 }; // largest number of profiled events of a case
 
@@ -772,9 +772,9 @@ static void kbi_activity_close(kb_state* kb) {
     kbi_activity_collect(kb->run);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>counters    hardware counters of the block, from CUPTI's range profiler.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Each function of CUPTI's range profiler takes a pointer to one structure. kbench passes an array of 8-byte
 // words, because each field of such a structure lies within one word. Word 0 is the size of the structure: the end
@@ -1111,9 +1111,9 @@ static void kbi_counters_close(kb_state* kb) {
 
 #endif
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>counted     compares counters with the declared bytes and operations; names the bottleneck of a case.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Reports a case that declares more bytes than its traffic. If a cold case declares at least four times L2, its
 // traffic is the DRAM traffic plus the size of L2; otherwise it is the L2 traffic. The traffic may exceed the
@@ -1285,9 +1285,9 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
     kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>launches    reads the CSV of a profiler: kernels and their metrics, aggregated by case.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_metric { // a metric, aggregated over the launches of a kernel
     const char *name, *unit;
@@ -1660,9 +1660,9 @@ static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, i
     if (kbi_finite(x)) r->occupancy_achieved = x;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>profile     prints a profile below the case's row of the table, or writes it as a timeline.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_PROFILE_ROWS = 10 }; // largest number of kernels or calls in a profile's table
 
@@ -1888,9 +1888,9 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
     kbi_puts(out, "\n]}\n");
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>machine_code the machine code of the longest kernel, from the CUDA Toolkit's disassembler.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static bool kbi_tool_find(const char* name, char out[512]) {
     const char *path = getenv("PATH"), *home = getenv("CUDA_HOME");
@@ -1950,9 +1950,9 @@ static void kbi_code_show(const kb_result* r) {
     kbi_profile_free(&p);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>vendor      runs this program under ncu or nsys, which profile one run of each block.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Calls the benchmark function for an external profiler. In a hot case, the block first runs without profiling.
 static void kbi_marked_call(kbi_run* run, int number) {
@@ -2336,9 +2336,9 @@ static int kbi_profiled_instead(const char* value) {
     return (void)value, getenv(KBI_PROFILED) ? kbi_profiled_main(kbi_options_now) : -1;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>nvtx        NVTX ranges with the names of cases and phases.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // NVTX ranges without the NVTX header, which takes a second to compile. NVTX_INJECTION64_PATH names a library of
 // the profiler. The library calls kbi_nvtx_export and stores pointers to its functions in kbi_nvtx.slots. Without
@@ -2429,9 +2429,9 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* categor
     *range = start(kbi_nvtx.domain, &e);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>registered  registers the add-on's instruments and outputs.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static struct { // outputs without an option are always active
     kb_option_set options;

@@ -46,9 +46,9 @@ CONTENTS (search for the tag)
 #ifdef KBENCH_IMPLEMENTED
 KBI_CODE_BEGIN
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>options     the add-on's options: one row each.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef const char* kbi_two[2];
 // clang-format off
@@ -218,9 +218,9 @@ static bool kbi_report_agree(void) {
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>parse       a JSON parser: strings, numbers, lists; it accepts untrusted input.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum {
     KBI_READ_TEXT = 1 << 20, // longest string, in bytes
@@ -480,9 +480,9 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // skips the value of an un
     return more == 0;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>reader      records from JSON objects.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_READ_PARAMS = 256 }; // largest number of axes of a case
 
@@ -751,9 +751,9 @@ static void kbi_reader_end(kbi_reader* r) {
     kbi_text_free(&r->token);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>reading     files of records: an array, one record per line, or the records inside a page.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Reads one record per line. A torn line is skipped: the program was killed while it wrote the line, or the disk
 // was full.
@@ -861,9 +861,9 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
     return good;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>changes     pairs the records of two runs; the data types of changes. Pure functions.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 5 %
     double threshold, memory_threshold, alpha;
@@ -1029,9 +1029,9 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
     return times < 2 ? "minor" : times < 5 ? "moderate" : times < 20 ? "severe" : "critical";
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>differences the differences between two machines, and whether their times are comparable.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
@@ -1192,9 +1192,9 @@ static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
     if (!d->pairs && before && after) kbi_differences_add(d, before, after);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>compare     statistics of changes: intervals, verdicts, and trends over a history.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static int kbi_order_reals(const void* a, const void* b) {
     double x = *(const double*)a, y = *(const double*)b;
@@ -1606,9 +1606,9 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
     return a;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>shifts      prints changes and trends.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 enum { KBI_CHANGES_ALL = 48 }; // if there are at most this many changes, all are printed
 
@@ -1856,9 +1856,9 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
     kbi_table_flush(&t);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>markdown    records as Markdown tables, as for a pull request.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Escapes a text from a record, so that Markdown does not read it as a column, HTML, emphasis or a link.
 static void kbi_md_text(kbi_text* t, const char* s) {
@@ -2016,9 +2016,9 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
                 "~: not significantly different from the baseline.\n");
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>tools       records in the formats of Google Benchmark and Go.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- repetitions, which these tools test ---
 
@@ -2281,9 +2281,9 @@ static void kbi_go(kbi_text* t, const kb_result* records, int64_t n) {
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>report      report.md: every case, summaries by size, the best of each operation, bottlenecks.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static void kbi_report_operation(kbi_text* t, const kb_result* r) {
     kbi_md_text(t, r->operation ? r->operation : "");
@@ -2498,9 +2498,9 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_report_flags(t, records, n);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>svg         SVG: shapes, scales, axes, labels, colours.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Escapes a text from a record for HTML and XML, in elements and attributes.
 static void kbi_markup(kbi_text* t, const char* s) {
@@ -2794,9 +2794,9 @@ static void kbi_svg_plain_style(kbi_text* t) {
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>views       which records belong into one figure, and which axes the figure has.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_subset {
     const kb_result** of;
@@ -3202,9 +3202,9 @@ static void kbi_find_rows(kbi_subset all, kbi_panels* out) {
     }
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>sweeps      figures over size: lines, fitted power laws, heat maps.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef enum kbi_metric_id { KBI_METRIC_TIME, KBI_METRIC_GBPS, KBI_METRIC_GFLOPS, KBI_METRIC_ROOF } kbi_metric_id;
 
@@ -3603,9 +3603,9 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     return y0 + high * (double)ny + 38;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>figures     figures of cases: speed of light, samples, ratios.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- speed of light: the percentage of peak bandwidth and of peak arithmetic that a case reaches ---
 
@@ -3884,9 +3884,9 @@ static double kbi_draw_ratios(kbi_text* t, kbi_scene* s, const kbi_panel* p, dou
     return kbi_draw_forest(t, s, all + at, p->subset.n, all, n, width);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>roofline    the roofline plot: measured roofs, and cases by arithmetic intensity.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Williams, Waterman and Patterson 2009: Roofline, an insightful visual performance model.
 
@@ -4170,9 +4170,9 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     return end;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>page        the kinds of figures; one figure as a file; style and script of a page.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- the kinds ---
 
@@ -4508,9 +4508,9 @@ static void kbi_page_data(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_text_free(&other);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>cases       the top of a page: verdict, warnings, table of all cases.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_page {
     kbi_text* t;
@@ -4832,9 +4832,9 @@ static void kbi_page_table(kbi_page* p) {
     kbi_puts(p->t, "</tbody></table></div>\n");
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>html        the page: top, figures, machine, records.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // --- figures ---
 
@@ -5144,9 +5144,9 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_arena_free(&p.scene.arena);
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>gate        the regression gate: baselines, histories, goals, and the exit code.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static bool kbi_load_choose(const kbi_options* o,
                             kbi_records* r); // in >>load: applies --op, --filter and similar options
@@ -5611,9 +5611,9 @@ static int kbi_compare_main(const kbi_options* o) {
     return code;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>shown       --svg, --html, --github and --report: outputs that need more than the records.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Returns the kind of figure that --plot names; NULL after an error message.
 static const kbi_plot* kbi_output_plot(const char* name) {
@@ -5745,9 +5745,9 @@ static bool kbi_report_open(const char* folder) {
     return good;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>load        shows records of earlier runs; runs nothing.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Keeps the records that the options select (--filter, --op, ...), by the same rules as a run selects its cases.
 // Returns false after an error message.
@@ -5945,9 +5945,9 @@ static int kbi_load_shown(const kbi_options* o) {
     return code;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>resume      takes finished cases from the --jsonl file of an earlier run.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_past_line { // a line of the --jsonl file
     size_t at, n;              // start and length of the line, without its line end
@@ -6086,9 +6086,9 @@ static bool kbi_resume_ready(const char* value) {
     return true;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>race        runs built programs in alternating fresh processes.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 typedef struct kbi_racer {
     kbi_text path;     // path of the program in the command that starts the program
@@ -6440,9 +6440,9 @@ static int kbi_race_main(const kbi_options* o) {
     return code;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>explain     --explain NAME: the meaning of a flag, a verdict, a key of the record or a column, with an example.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 // Each flag of KB_FLAGS has an example: code or a command line. The text after // explains the example. A flag
 // without an example is a compile error.
@@ -6791,9 +6791,9 @@ static int kbi_explain_instead(const char* value) {
     return KBI_EXIT_FINE;
 }
 
-/*---------------------------------------------------------------------------------------------------------------
+/*-----------------------------------------------------------------
   >>registered  registers the add-on's outputs.
----------------------------------------------------------------------------------------------------------------*/
+-----------------------------------------------------------------*/
 
 static int kbi_load_instead(const char* value) {
     const kbi_options* o = kbi_options_now;
