@@ -57,7 +57,8 @@ check() {
         return 1
     fi
 }
-# counted WHAT: adds the FAIL: and SKIP: lines and the final "N passed, N failed" of the last run to the totals
+# counted WHAT: prints the FAIL: and SKIP: lines of the last run, and adds its final "N passed, N failed" to the
+# totals
 counted() {
     sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
     case $(tail -n 1 "$out") in
@@ -75,10 +76,11 @@ counted() {
 build() {
     check "$@" || finish
 }
-# the libraries that a host program needs
+# linker flags for the libraries that a host program needs
 libs="-lm -ldl -lpthread"
-# build_heeds: builds $heeds. "$heeds" PROGRAM... starts a program with the default handling of SIGINT and SIGQUIT,
-# because a shell starts background jobs with these signals ignored, and kbench does not handle ignored signals.
+# build_heeds: builds $heeds. "$heeds" PROGRAM... starts a program that handles SIGINT and SIGQUIT in the default
+# way. Without it, a background job of the shell ignores both signals, and kbench does not handle a signal that is
+# ignored.
 build_heeds() {
     heeds=$tmp/heeds
     cat > "$heeds.c" << 'end'

@@ -43,7 +43,7 @@ TEST_UNUSED static int test_check(int fine, const char* file, int line, const ch
     vprintf(format, rest);
     va_end(rest);
     printf("\n");
-    fflush(stdout); // a later check may kill the process
+    fflush(stdout); // prints the failure now, because a later check may kill the process
     return 0;
 }
 
@@ -80,8 +80,9 @@ TEST_UNUSED static void test_skip(const char* format, ...) {
     printf("\n");
 }
 
-// Returns how many of n rounds of a simulation to run: all rounds in make test-all (TEST_ALL), which has narrower
-// tolerances, otherwise a tenth. Under a sanitizer it is also a tenth, because only memory errors matter there.
+// Returns how many of n rounds of a simulation to run. make test-all (TEST_ALL) runs all rounds and has narrower
+// tolerances; make test runs a tenth. A build with a sanitizer always runs a tenth, because it only looks for
+// memory errors.
 TEST_UNUSED static int test_rounds(int n) {
 #ifdef TEST_SANITIZE
     const int share = 10;

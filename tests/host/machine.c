@@ -41,7 +41,8 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // these files do not exist
+    // facts whose files do not exist are empty
+    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source"));
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
     put("/sys/class/dmi/id/sys_vendor", "Virtual Machines, Inc.\n");
@@ -51,7 +52,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("container"), "docker") == 0);
 }
 
-// The limit is the smallest cpu.max value of the process's own cgroup and of all its ancestors.
+// The CPU limit of a process is the smallest cpu.max value of the process's own cgroup and of all its ancestors.
 static void test_limits(void) {
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");

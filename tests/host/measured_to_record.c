@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests values that one stage passes to the next: the parts of a record that come from the measurement, and the
 // judgement of samples with a known median. Also tests when warm-up and sampling end, and how data is placed in
-// shared buffers.
-// a program of its own: it replaces the clock.
+// shared buffers. a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
@@ -138,8 +137,8 @@ static void test_times(void) {
     CHECK_REAL(more, hypot(own, 1.959964 * 40e-6), 1e-6), CHECK_REAL(wide.time_ms_std, r.time_ms_std, 0);
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
-    // FLOOR: 1.96 standard errors of the bias exceed 5 % of the time; without an error, the time is below five
-    // times the floor
+    // FLOOR is set if 1.96 standard errors of the bias exceed 5 % of the time. If the standard error is 0, FLOOR
+    // is set if the time is below five times the floor.
     static const struct {
         double error, left;
         int want;
@@ -280,7 +279,8 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
-    // after 20 times this limit, `settled` stays unchanged, because even single runs were too long for the windows
+    // `settled` stays unchanged if warm-up took more than 20 times its limit; single runs were then too long to
+    // judge whether a steady state was reached
     for (int i = 0; i < 2; i++) {
         run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
@@ -328,7 +328,7 @@ static bool window(kbi_run* run, double ns, int n) {
 }
 static void test_windows(void) {
     kbi_run* run = new_run();
-    CHECK(!window(run, 1000, 8)); // there is no earlier window to agree with
+    CHECK(!window(run, 1000, 8)); // the first window cannot agree with an earlier window
     CHECK_REAL(run->call.window.median, 1000, 0), CHECK_INT(run->call.window.n, 0);
     CHECK(window(run, 1029, 8)), CHECK(!window(run, 1061, 8)), CHECK(!window(run, 1000, 4)),
         CHECK(window(run, 971, 4));
@@ -342,21 +342,24 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// Tests the number of launches at the start of a slot whose times the preceding slot affects.
+// Tests how many launches at the start of a slot are still affected by the slot before.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // differs by more than 0.5 %
+                // the first `slow` runs are slower by more than 0.5 %
+                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2;
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // differs by less than 0.5 %
+        // the first 3 runs are slower by less than 0.5 %
+        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000;
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within the scatter of the samples
+            // the first 3 runs are slower by no more than the other runs scatter
+            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1));
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
          decay += 4) { // the times decay slowly: only a longer trial shows where the decay ends
@@ -378,7 +381,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(1, KB_F16), ldexp(1, -10), 0), CHECK_REAL(kbi_ulp(1, KB_BF16), ldexp(1, -7), 0);
     CHECK_REAL(kbi_ulp(7.9, KB_F32), ldexp(1, -21), 0), CHECK_REAL(kbi_ulp(-0.3, KB_F16), ldexp(1, -12), 0);
     CHECK_REAL(kbi_ulp(5, KB_I32), 1, 0);
-    // for 0 and for subnormal values, the result is the smallest positive value
+    // for 0 and for values too small for the type, kbi_ulp returns the smallest positive value of the type
     static const double tiny[] = { 0, 1e-300 };
     for (int i = 0; i < 2; i++) {
         CHECK_REAL(kbi_ulp(tiny[i], KB_F32), ldexp(1, -149), 0),
@@ -453,8 +456,10 @@ static void test_stage(void) {
     }
     CHECK(!m.separate);
     m.layout_bytes = 0;
-    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate); // larger than in the first call
-    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));                 // later blocks stay separate, too
+    // the block is larger than in the first call, so it is not placed in the shared buffers
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate);
+    // after one separate block, all later blocks are separate, too
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
 }
@@ -481,7 +486,8 @@ static void test_guards(void) {
         kbi_memory_free(&kbi_cpu, m, false, true);
         CHECK_INT(m->device, 0), CHECK_INT(m->device_peak, n), CHECK_INT(m->n, 0), CHECK(!m->blocks);
     }
-    // a position is relative to the end of the requested bytes, also in a block of 0 bytes
+    // n: requested bytes of the block; at: index of the overwritten byte, from the start of the block (negative:
+    // before the block)
     static const struct {
         int64_t n, at;
         const char* says;
@@ -708,7 +714,7 @@ static void test_units(void) {
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    // rests: the slot is full, so the run is suspended; otherwise the run takes another sample or ends
+    // rests: whether the run is suspended because its slot is full; enough: whether sampling ends
     static const struct {
         int order, settling, open, n, rests, enough;
     } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },
@@ -745,7 +751,7 @@ static void test_units(void) {
         CHECK_INT(kbi_wants_audit(run), audits[i].want);
     }
     run->work.host = false, run->work.expect = 0;
-    for (int i = 0; i < 16; i++) { // the detection of changed work requires all four conditions
+    for (int i = 0; i < 16; i++) { // each bit of i is one of the four conditions for detecting changed work
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->schedule.is_copy = !(i >> 3);
         run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_FINAL, run->work_change.compared = 0;
@@ -912,11 +918,11 @@ static void test_fills(void) {
     kb_from_host(kb, a, host, 10);
     CHECK(a[0] == 7 && a[9] == 7);
     run->call.last = KBI_PHASE_CHECK;
-    kb_to_host(kb, host, b, 20); // ignored before the timed block
+    kb_to_host(kb, host, b, 20); // before the timed block, kb_to_host does not mark an output
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
-    kb_to_host(kb, host, b, 20); // ignored outside the checked call
+    kb_to_host(kb, host, b, 20); // in any call but the checked one, kb_to_host does not mark an output
     CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
@@ -938,7 +944,8 @@ static void test_fills(void) {
     kbi_memory_free(run->backend, &run->memory, false, true);
 }
 
-// Outputs are restored before the last run, so a changed output proves that this run wrote it.
+// Outputs are restored before the last run, so an output that differs afterwards proves that the last run wrote
+// it.
 static void test_held(void) {
     // sizes that place the last compared window at the end of the block
     static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 };
@@ -957,14 +964,14 @@ static void test_held(void) {
         CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
-        // unchanged by this run, although earlier runs changed it
+        // the last run left the output unchanged, although earlier runs changed it
         CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true));
         out[0] = 3;
         CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         kbi_restore_outputs(run);
         run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
-        // the contents are saved again: if the output already equals the saved copy, each run counts as a change
+        // kbench saves the outputs again; an output that already equals the saved copy is marked as changed
         memset(out, 5, n);
         kbi_save_outputs(run);
         CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
@@ -1044,8 +1051,8 @@ static void test_constant(void) {
     }
 }
 
-// The memory use of a call is the sum of its tracked blocks and the growth of the pool, or the decrease of the
-// device's free memory.
+// The memory use of a call is the size of its tracked blocks plus the growth of the memory pool. If the device's
+// free memory decreased by more, that decrease is the memory use.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1223,7 +1230,7 @@ static void test_nvtx(void) {
     memset(&kbi_nvtx, 0, sizeof kbi_nvtx), kbi_nvtx.asked = true;
 }
 
-// In the data of a profile, each text and each counter is stored once, and messages are joined.
+// A profile stores each text and each counter only once, and joins all messages to one text.
 static void test_insight(void) {
     kbi_insight* in = &kbi_meter.insight;
     int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
@@ -1289,7 +1296,8 @@ static void test_inside(void) {
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
-    for (int end = 0; end < 2; end++) { // end 0: the instrument has enough data; end 1: the case ends earlier
+    // end = 0: the instrument gets enough data; end = 1: the case ends before that
+    for (int end = 0; end < 2; end++) {
         memset(&looks, 0, sizeof looks);
         looks.more = 1;
         CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[3]), CHECK_INT(kbi_inside_begin(run), 1);
@@ -1394,7 +1402,7 @@ static void test_amounts(void) {
         CHECK_THAT(kbi_failed(run), "amount %d", i);
     }
     CHECK_REAL(run->m.items, 8, 0);
-    // counters of the benchmark
+    // kb_count adds counters that the benchmark itself counted
     char name[70], unit[40];
     memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
     run = new_run(), kb = new_state(run);
@@ -1402,7 +1410,7 @@ static void test_amounts(void) {
     kb_count(kb, name, 1, unit);
     CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
         CHECK_STR(run->m.counters[0].unit, unit);
-    kb_count(kb, name, 2, NULL); // the last value of a name replaces earlier values
+    kb_count(kb, name, 2, NULL); // a second kb_count with the same name replaces the value and the unit
     CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
         CHECK_STR(run->m.counters[0].unit, "");
     for (int i = 1; i < KBI_COUNTERS; i++) {
@@ -1532,7 +1540,7 @@ static void test_call_clear(void) {
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    // the working directory was deleted, so the program stays in the directory of the call
+    // the program cannot return to the working directory, because that directory was deleted
     snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear();
     CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }

@@ -75,7 +75,7 @@ static const char* values(kb_axis_type type, const char* list) {
     for (int i = 0; i < d.n && at < out[turn] + 150; ++i) {
         const kb_param* v = &d.values[i];
         CHECK(v->type == type && kbi_is(v->name, "n"));
-        // both fields hold the same value, and -0 becomes 0
+        // the integer field and the real field of a value are equal, and -0 becomes 0
         if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r)));
         at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)v->i)
               : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", v->r)
@@ -193,7 +193,7 @@ static void test_words(void) {
     CHECK(!*p && kbi_lists(list, "PLAIN") && kbi_lists("a, b", "a, b") && !kbi_lists(list, "2)"));
 }
 
-// the message names the violated rule; values of ranges keep the written digits
+// an error message names the violated rule; it quotes numbers of a range as the user wrote them
 static void test_list_rules(void) {
     static const struct {
         kb_axis_type type;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the way from the command line to the plan, with known answers. Covers the effect and limits of options and
-// environment variables, the values of axes, and the cases and groups of a complete plan, of a shard and of a
-// selection.
+// Tests how kbench derives the plan (the cases to run) from the command line. Covers the effect and limits of
+// options and environment variables, the values of axes, and the cases and groups of a complete plan, of a shard
+// and of a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -252,7 +252,7 @@ static void test_recipe(void) {
     CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);
     CHECK(parse("--timer wall")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_WALL);
     static const struct {
-        const char *line, *host, *all; // options of the requested instruments; without CUDA only host instruments exist
+        const char *line, *host, *all; // host: instruments of a build without CUDA; all: of a build with CUDA
     } rows[] = { { "", "", "" },
                  { "--counters", "counters", "counters" },
                  { "--counters=few --json x", "counters", "counters" } };
@@ -265,8 +265,8 @@ static void test_recipe(void) {
         }
 }
 
-// Tests the shard of a task in a Slurm array. Columns: the task id, the lowest and highest id, the step and the
-// count; "": the variable is not set.
+// Tests the shard of a task in a Slurm array. set: values of the five SLURM_ARRAY_TASK variables for task id,
+// lowest id, highest id, step and count ("": the variable is not set).
 static void test_shards_by_environment(void) {
     static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
@@ -399,7 +399,7 @@ static void test_cpus(void) {
     memset(&c, 0, sizeof c), CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "");
     if (!kbi_cpus_allowed(&allowed)) return;
     CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
-    memset(&c, 0, sizeof c); // only the first processor on which the process may run
+    memset(&c, 0, sizeof c); // c: the set that holds only the first processor on which this process may run
     for (int i = 0; i < KBI_CPUS && !c.words[i / KBI_CPUS_IN]; i++)
         if (kbi_cpus_has(&allowed, i)) c.words[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
     CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&now) && memcmp(&now, &c, sizeof c) == 0);
@@ -512,8 +512,8 @@ static void test_plans(void) {
     kbi_plan_free(&plan);
 }
 
-// With -a, an axis of integers accepts any positive value. It accepts 0 only if 0 or a negative value is declared,
-// and negative values only if a negative value is declared.
+// With -a, an axis of integers accepts any positive value. An axis accepts 0 with -a only if 0 or a negative value
+// is declared, and a negative value only if a negative value is declared.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
@@ -566,10 +566,11 @@ static void test_seconds(void) {
         double max_time;
         int n;
         double want;
-    } rows[] = { { "", 1, 1, 1.5 },           // one unit of time, and half of it again for the warm-up
-                 { "", 1, 2, 4 },             // the baseline and its control
+    } rows[] = { { "", 1, 1, 1.5 },           // sampling takes 1 s, and the warm-up half of that
+                 // two implementations and the A/A control of the baseline: three measurements
+                 { "", 1, 2, 4 },
                  { "", 1, 3, 5.5 },           //
-                 { "", 4, 1, 5 },             // at most one second of warm-up
+                 { "", 4, 1, 5 },             // the warm-up takes at most one second
                  { "", 2, 1, 3 },             //
                  { "--warmup 0s", 1, 1, 1 },  //
                  { "--warmup 3s", 1, 2, 9 },  //
@@ -582,7 +583,7 @@ static void test_seconds(void) {
     }
 }
 
-// Axes that a program declares must have readable sizes, and a program may declare at most 16 axes.
+// A program may declare at most 16 axes. The text of a KB_SIZE axis must be a valid list of sizes.
 static void test_declared(void) {
     static const struct {
         const char* spec;

@@ -287,14 +287,15 @@ static void test_contest(void) {
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"FASTER\"");
-    run("", "--op contest --iters 30 --procs 5"); // the A/A control runs here, too
+    // with --procs, the A/A control also runs, and its ratio is the noise floor
+    run("", "--op contest --iters 30 --procs 5");
     CHECK_REAL(number(record("contest/impl=mine"), "noise_floor"), 0, 1e-9);
     CHECK_INT(number(record("contest/impl=base"), "samples"), 30);
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// Tests the pooled comparison without the program. First the processes have different numbers of control rounds,
-// then one process has no control rounds.
+// Tests the pooled comparison with planted samples, without running benchmarks. First, the processes have
+// different numbers of control rounds; then one process has no control rounds.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     double samples[2][5][2], sd;
@@ -346,8 +347,8 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Only larger
-// differences are reported.
+// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Within one
+// process, only a difference above 1 % is reported as faster or slower.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
@@ -424,8 +425,9 @@ static void test_laps(void) {
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
-// 160 cases of 2 us to 5 ms, whose processes differ by 1 %. The interval of five processes covers the median of 15
-// other processes in 95 % of cases. The interval within one process does not cover this median.
+// Simulates 160 cases of 2 us to 5 ms, in which the processes of a case differ by 1 %. The interval from five
+// processes covers the median of 15 other processes in 95 % of the cases. The interval from one process covers
+// this median in less than half of the cases.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

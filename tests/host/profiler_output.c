@@ -35,7 +35,8 @@ static const char* unit(const kbi_launches* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
-// The output contains a second table with one more column. Its values are read by the columns of the second table.
+// The output contains a second table that has one column more than the first. Values of the second table are read
+// by the second heading, not by the first.
 static void test_ncu_tables(void) {
     kbi_text whole = KBI_BLANK, text = KBI_BLANK;
     int line = 0;
@@ -59,7 +60,7 @@ static void test_ncu_tables(void) {
 
 static void test_ncu_raw(void) {
     read_file("tests/fixtures/ncu_raw.csv");
-    CHECK_INT(looks.n, 5); // two cases with three kernels
+    CHECK_INT(looks.n, 5); // five profiles: two totals of cases and three kernels
     const kbi_launches *all = look(0, ""), *scale = look(0, "void scale");
     CHECK_INT(all->calls, 3);
     CHECK_INT(scale->calls, 2);

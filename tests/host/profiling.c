@@ -220,7 +220,7 @@ static void test_sums(void) {
     CHECK_INT(p.device[0].calls, 3);
     CHECK_REAL(p.device[0].total, 300, 1e-12);
     CHECK_REAL(p.device_ns, 400, 1e-12);
-    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // mean of the two runs
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // the mean span of the two runs
     CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.gaps, 0.5, 1e-12);
     CHECK_REAL(p.gap_ns, 25, 1e-12);
@@ -240,8 +240,8 @@ static void test_trace(void) {
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
     CHECK_INT(code, 1);        // one of the implementations is wrong
     not_said("on the GPU in"); // only --profile prints the table
-    // 8 runs of each of `mixed` and two implementations give 24 blocks. A run of `mixed` has 5 calls that submit
-    // work; a run of an implementation has 1.
+    // Each of three cases (`mixed` and two implementations) runs 8 times, which gives 24 blocks. A run of `mixed`
+    // has 5 calls that submit work; a run of an implementation has 1.
     CHECK_INT(
         system("python3 tests/host/trace.py build/test/host/profiling.trace block=24 call=56 kernel=40 copy=8 memset=8 "
                "> build/test/host/profiling.out"),
@@ -310,9 +310,9 @@ static double counted(int i, const char* name) {
     return at ? strtod(at + strlen(key), NULL) : (double)NAN;
 }
 
-// Tests counters, the flags DECLARED_BYTES and DECLARED_FLOPS, which are derived from counters, and the bound. L2
-// has 60 MiB. Each GPU operation takes 1 ms, because a rate above the peak for the declared bytes would be an
-// error.
+// Tests hardware counters, and the results that kbench derives from counters: the flags DECLARED_BYTES and
+// DECLARED_FLOPS, and the bound of a case. L2 has 60 MiB. Each simulated GPU operation takes 1 ms; with a shorter
+// time, the declared bytes would give a rate above the peak.
 static void test_counters(void) {
 #define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
 #define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
@@ -344,8 +344,8 @@ static void test_counters(void) {
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
     CHECK_REAL(counted(0, "tensor_pct"), 15, 0); // a percentage of active cycles is not scaled
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // When a short kernel ends, some of its writes have not reached DRAM. If no unit is busier, the ratio of the
-    // rate to the peak then determines the bound.
+    // When a short kernel ends, some of its writes have not reached DRAM. For a short kernel, kbench therefore
+    // calls memory the bound if the measured rate is close to the copy peak and no other unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
@@ -403,7 +403,8 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
         "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // tensor instructions that only move data are no operations
+    // tensor instructions that only move data are not counted as operations
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
         "500000000 --op one --counters");
     CHECK(isnan(counted(0, "intensity_dram"))); // operations on tensor cores are not counted
@@ -423,8 +424,9 @@ static void test_counters(void) {
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"compute\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
-    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // the metric has the name that this chip supports
-    said("plain 8");                                  // --profile with --counters
+    // kbench found the name under which this chip supports the metric
+    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0);
+    said("plain 8"); // --profile with --counters
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
     said("this chip has no metric no_such__c.sum");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests record files when writes fail. Records that cannot be written yet are kept, then written later or reported
 // as lost. Other files in the folder stay unchanged, except temporary files of a killed run. The target of a
-// symbolic link is replaced atomically.
-// a program of its own: it replaces functions of the C library.
+// symbolic link is replaced atomically. a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <dirent.h>
@@ -116,7 +115,8 @@ static kb_result record(const char* name) {
 
 // --- delayed writes ---
 
-// Two records are added to a full disk, which has room again before the end, or never.
+// Two records are added while the disk is full. In round 0 the disk stays full; in round 1 it has room again
+// before the file is closed.
 static void test_full(void) {
     kb_result a = record("first"), b = record("second");
     for (int room = 0; room < 2; room++) {
@@ -154,7 +154,8 @@ static void test_full(void) {
         }
         disk.room = -1, disk.piece = 0;
     }
-    // failures at the end only. 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not supported
+    // writes fail only when the file is closed; how = 0: the last bytes cannot be written; 1: fsync fails; 2: the
+    // system does not support fsync
     for (int how = 0; how < 3; how++) {
         kbi_store s;
         char said[600];
@@ -268,8 +269,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // the name stays a symbolic link, and its target is replaced and keeps its mode, even if a benchmark function
-    // changes the directory
+    // if --json names a symbolic link, kbench replaces the target of the link and keeps its file mode; this also
+    // works if a benchmark function changes the working directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -280,7 +281,7 @@ static void test_open(void) {
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
     CHECK_INT(count(text_of("lines"), "\n"), 2); // the record is appended after the existing line
-    // a relative file name, and the file does not exist yet
+    // --json names a file by a relative path, and the file does not exist yet
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
     // results of an earlier run are not replaced by an empty array
@@ -311,8 +312,8 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // replacement by --resume: through a symbolic link; without lines to keep; while another process also replaces
-    // the file
+    // --resume replaces a file in three situations: its name is a symbolic link; no line of the file is kept;
+    // another process replaces the file at the same time
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));
@@ -406,7 +407,8 @@ static void test_changed(void) {
             case CUT: put("l", ONE "\n"); break;
             case OTHERS: put("n", "another tool\n"), rename(in("n"), in("l")); lost = true; break;
             case GROWN: CHECK(truncate(in("l"), (off_t)strlen(was)) == 0); break;
-            case REWRITTEN: put("n", was), rename(in("n"), in("l")); break; // as --resume of another run does
+            // another run with --resume replaces the file by a new file
+            case REWRITTEN: put("n", was), rename(in("n"), in("l")); break;
             case FOLDER: unlink(in("l")), mkdir(in("l"), 0777); break;
             }
             if (!late) kbi_store_add(&s, &b, 1, true);

@@ -254,7 +254,7 @@ static void test_chosen(void) {
     kbi_records_free(&r);
 }
 
-// Files with one oversized element, which do not fit into the table above.
+// Tests files with one oversized element: deep nesting, or a very long number or text.
 static void test_large(void) {
     kbi_records r;
     bool good;
@@ -370,7 +370,8 @@ static void test_env(void) {
     b = a;
     b.driver = "580.9", b.build = "nvcc, optimised; kbench: gcc, not optimised", b.git_commit = "other";
     CHECK(!kbi_env_differs(&a, &b, &what));
-    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL; // an unknown value does not differ
+    // a field that is unknown in one record does not count as a difference
+    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL;
     CHECK(!kbi_env_differs(&a, &b, &what));
     b = a, b.gpu = "H", b.driver = "590.1";
     CHECK(kbi_env_differs(&a, &b, &what));
@@ -388,10 +389,11 @@ static void test_env(void) {
 
 // --- lines as --resume reads them ---
 
-// The first keys of a record.
+// The beginning of a JSON record: name and operation, without the closing brace.
 #define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
 
-// Reads the file as --resume does, and compares the results with the expected lines. Returns the number of lines.
+// Reads the file as --resume does, and compares the results with the expected lines. Returns the number of lines
+// that --resume found in the file.
 static int past_of(const char* text) {
     put_file(text, strlen(text));
     int file = open(path, O_RDONLY);
@@ -428,7 +430,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // line: text; each line is a record, an incomplete record, or neither
+    // line: a line of the file; record: the line is a complete record; old: the line is an incomplete record
     static const struct {
         const char* line;
         bool record, old;
@@ -477,8 +479,8 @@ static void test_resume(void) {
         CHECK_STR(got.s, want.s), close(opened);
         kbi_text_free(&text), kbi_text_free(&want), kbi_text_free(&got);
     }
-    // a group is done if all of its cases in this run are done; of several lines for one case, the last one
-    // decides, and all are replaced
+    // a group is done if all of its cases in this run are done; if a case has several lines, the last line decides
+    // whether the case is done
     static const char ok[] = ", \"status\": \"ok\"}\n", failed[] = ", \"status\": \"failed\"}\n";
     kbi_text text = { NULL, 0, 0 };
     const char* binary = kbi_binary_hash();
@@ -510,7 +512,7 @@ static void test_marks(void) {
     } rows[] = { { "", &mark, true },
                  { "# A\na mark\n", &mark, true },
                  { "# A mark", &mark, true },
-                 { "# A\n\na mark\n", &mark, false }, // the signature is too far from the beginning
+                 { "# A\n\na mark\n", &mark, false }, // the signature is too far from the beginning of the file
                  { "# A mar\nk", &mark, false },
                  { "x\n# A mark\n", &mark, false },
                  { "[]", &mark, false },
@@ -542,8 +544,8 @@ static const char* heard(void) {
     return out;
 }
 
-// Tests every possible outcome of a case for each --fail-on, alone and together with a pair that cannot be
-// compared.
+// Tests the exit code for each --fail-on and each possible outcome of a case. Each outcome is tested alone, and
+// with a second case that cannot be compared.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
@@ -708,7 +710,7 @@ static void test_shards(void) {
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));
 }
 
-// The times of a round are stored at the indices that the same cases have in the first round.
+// A later round stores the time of each case at the index that this case has in the first round.
 static void test_race(void) {
     static kb_result first[5], later[6];
     static const struct {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how rates are judged against planted peaks. A case whose rate exceeds the device's peak gets the flag
-// ABOVE_ROOF and no time. The record of any other case contains the rate as a percentage of the peak that applies.
-// Each peak is measured once per run, when it is first needed, even if a worker died. Without arguments, this
-// program is the test; with arguments, it is a program of benchmarks with scripted times of 10 us.
+// ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
+// applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
+// worker has died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
+// scripted times of 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -35,7 +36,7 @@ typedef struct row {
     double flops;       // 1e12 a second; 0: not declared
     int traffic;        // kb_bytes_as; -1: kb_bytes
     double bytes;       // 1e12 a second; 0: not declared
-    const char* want;   // name of the peak, or "ABOVE_ROOF"; "": a time without a percentage
+    const char* want;   // expected peak name, or "ABOVE_ROOF"; "": the case has a time but no percentage
     double percent;
 } row;
 #define UNSAID -1
@@ -120,7 +121,7 @@ KBENCH(no_such_bytes) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_bytes_as(kb, 1e6, (kb_traffic)9);
 }
-KBENCH(overwritten) { // the last declaration applies
+KBENCH(overwritten) { // of two declared FLOP counts, the last one applies
     KB_TIME(kb) { kb_keep(kb); }
     kb_flops_as(kb, 1e9, KB_F64);
     kb_flops(kb, 50e12 * SECONDS);
@@ -198,8 +199,8 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // The record names the arithmetic peak even if memory is the bound. The arithmetic rate is then a smaller
-    // fraction of its peak.
+    // The record names the arithmetic peak even if memory is the bound. If memory is the bound, the arithmetic
+    // rate is a smaller percentage of the arithmetic peak than the memory rate of the memory peak.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
@@ -244,7 +245,7 @@ static void test_no_cublas(void) {
     check_roof("memory_first", "copy", 60);
     CHECK_STR(get("memory_first", "compute_roof"), "null"); // the peak is unknown
     check_roof("neither_much", "", 0);                      // the unknown arithmetic peak may be the bound
-    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // known peaks are enforced as before
+    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // a rate above a known peak still gets ABOVE_ROOF
     check_roof("x_f64", "ABOVE_ROOF", 0);
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
@@ -320,8 +321,8 @@ static void test_judge(void) {
     r = judged_in(&m, 2e-6, 8e6, NAN);
     CHECK(above(&r));
     kb_result_free(&r);
-    // Data that takes less power reaches higher rates (900e12). Only rates above the maximum for such data are
-    // impossible.
+    // Data that takes less power reaches higher rates (900e12). ABOVE_ROOF is set only if the rate also exceeds
+    // the maximum for low-power data.
     m.arithmetic = KB_BF16;
     m.roofs.most[KBI_ROOF_BF16] = m.roofs.most[KBI_ROOF_F16] = 900e12;
     r = judged(&m, NAN, 940e12 * SECONDS);
@@ -331,7 +332,8 @@ static void test_judge(void) {
     r = judged(&m, NAN, 1000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // The peaks of one core: other threads and caches can exceed them, which is not an error.
+    // A rate above the peak of one core is not an error, because caches and other threads can make the case
+    // faster.
     m.arithmetic = 0, m.core = 1;
     r = judged(&m, 9e12 * SECONDS, 300e12 * SECONDS);
     CHECK(!above(&r));
@@ -365,7 +367,7 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
-#ifndef TEST_SANITIZE // not with a sanitizer, which checks every access
+#ifndef TEST_SANITIZE // left out under a sanitizer, which slows every memory access
     // Reading is at least as fast as the reading half of a copy.
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
@@ -394,7 +396,7 @@ static void test_crowded(void) {
     kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
     int last = KBI_CPUS - 1;
     memset(&one, 0, sizeof one);
-    if (!kbi_cpus_allowed(&all)) return; // affinity cannot be set here
+    if (!kbi_cpus_allowed(&all)) return; // this system does not report the allowed processors
     while (last && !kbi_cpus_has(&all, last)) last--;
     one.words[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
     kbi_core_roof(&alone, KBI_ROOF_READ);

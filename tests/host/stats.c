@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, and Monte Carlo
-// simulation.
-// a program of its own: it counts what kbench allocates.
+// simulation. a program of its own: this test replaces malloc, to count the allocations of kbench.
 #include "test.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -47,7 +46,7 @@ static const char* current = "";
 #define CHECK(c) test_check((c) ? 1 : 0, __FILE__, __LINE__, "%s [%s]", #c, current)
 #define check(ok, what, line) test_check((ok) ? 1 : 0, __FILE__, (line), "%s [%s]", (what), current)
 
-static int is_nan(double v) { // from the bits, so that the result also holds under -ffast-math
+static int is_nan(double v) { // tests the bits of v, because -ffast-math would make isnan(v) always false
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     return (bits & (UINT64_MAX >> 1)) > (uint64_t)0x7FF << 52;
@@ -85,7 +84,7 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// Returns whether every field of a summary is finite; fields that few samples leave undefined may also be NaN.
+// Returns whether every field of a summary is finite; a field that is undefined for few samples may also be NaN.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
@@ -304,16 +303,15 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
     sample[11] = 5600 * 1.034; // two samples lie between the modes
     sample[77] = 5600 * 1.048;
-    sample[50] = 56000; // an extreme value with the largest gap
+    sample[50] = 56000; // one outlier; the gap below it is wider than the gap between the two modes
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, each with MAD 0
     CHECK(kb_summarize(sample, 100).bimodal);
-    // two values 5 % apart may come from the resolution of a coarse timer ...
+    // samples with two values that differ by 5 % are bimodal only if the timer is known to resolve that difference
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
-    // ... ... unless the resolution is known
     CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
-    // the resolution is visible within the modes
+    // each mode has values 32 apart, so the test can see that the clock's resolution is 32
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
@@ -322,7 +320,7 @@ static void test_modes(void) {
 static void test_quantised(void) {
     begin("quantised");
     for (int round = 0; round < 50; round++) {
-        // the samples span from a single clock tick to dozens of ticks
+        // the scatter of the samples ranges from less than one clock tick to dozens of ticks
         for (double cv = 0.0005; cv < 0.05; cv *= 2) {
             plant(120, cv, 0, 0, 0, 32.0);
             const kb_stats s = kb_summarize(sample, 120);
@@ -350,7 +348,7 @@ static void test_outlier(void) {
     CHECK(fabs(s.mad / before.mad - 1) < 0.2 && s.cv > 5 && fabs(s.drift - before.drift) < 0.005);
 }
 
-// Counts how many of all 10! orders of 10 different block medians are significant (Heap's algorithm).
+// Counts the significant orders of 10 different block medians, among all 3628800 permutations (Heap's algorithm).
 static int significant_orders(void) {
     double a[10];
     int at[10] = { 0 }, found, i = 1;
@@ -489,8 +487,8 @@ static void test_spread(void) {
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // the second case has a tenth of the scatter by chance, so its scatter is raised; the first keeps its scatter;
-    // the last has no similar case
+    // by chance, case 1 has a tenth of the scatter of case 0, so pooling raises the scatter of case 1; case 0
+    // keeps its scatter
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
@@ -565,8 +563,8 @@ static void test_coverage(void) {
 }
 
 // Returns the percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first
-// is slower by `gain`. Each round runs both in random order, with noise of 1 % and outliers, on a machine with
-// drift, a sudden change or autocorrelated noise.
+// is slower by `gain`. Each round measures the two implementations in random order. Times have noise of 1 %,
+// outliers, and a drift, a sudden change or autocorrelated noise of the machine.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;
@@ -643,8 +641,8 @@ static void test_parts(void) {
     CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
     CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
     CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
-    // outlier fences: 1.5 and 3 times the interquartile range beyond the quartiles; the interquartile range is
-    // taken as at least the resolution
+    // outliers lie more than 1.5 (mild) or 3 (severe) interquartile ranges beyond the quartiles; an interquartile
+    // range below the clock's resolution is replaced by the resolution
     kb_stats s = kbi_stats_none(10);
     const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
     s.p25 = 10, s.p75 = 20;
@@ -652,8 +650,8 @@ static void test_parts(void) {
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
-    // Two modes: each has at least a tenth of the samples. The gap between them is at least 5 MAD, 5 times the
-    // resolution and 1 % of the median, and contains at most 2 % of the samples.
+    // Two modes: each has at least a tenth of the samples. The gap between two modes is at least 5 MAD, 5 times
+    // the resolution and 1 % of the median. At most 2 % of the samples lie in the gap.
     double x[200], scratch[200];
     const struct {
         int n, low, between;

@@ -53,8 +53,8 @@ static void test_order(void) {
     starts(KB);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, ""), CHECK_INT(v.work, 1);
-    // Correct streams that are forked and joined: one, two, one joined through a third, a chain, and a stream
-    // created inside the block.
+    // Blocks that correctly fork and join streams: one stream, two streams, a stream joined through another
+    // stream, a chain of streams, and a stream that the block creates.
     fork_to(A), starts(A), join_from(A), starts(KB);
     FINE(0);
     fork_to(A), wait_for(B, E), starts(A), starts(B), note(F, A), note(G, B), wait_for(KB, F), wait_for(KB, G);
@@ -63,8 +63,8 @@ static void test_order(void) {
     FINE(0);
     create(A), fork_to(A), starts(A), join_from(A);
     FINE(0);
-    // Streams that are not joined: no join at all, a join of only one of two streams, work after the join, work
-    // after the event.
+    // Blocks that do not join all work: no join; a join of only one of two streams; work after the join; work
+    // after the event that joins.
     starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaLaunchKernel of spin, call 2 of the block: its work went to " NOT_WAITED);
     fork_to(A), wait_for(B, E), starts(A), starts(B), join_from(A);
@@ -73,7 +73,7 @@ static void test_order(void) {
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 5 of");
     fork_to(A), starts(A), note(F, A), wait_for(B, F), starts(B), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 6 of");
-    // A stream that is joined, but not forked: its work may begin before the timed span.
+    // A stream that is joined but was not forked from kb->stream: its work may begin before the timed span.
     starts(A), join_from(A), starts(KB);
     WRONG(0, KB_FLAG_SIDE_STREAM,
           "call 1 of the block: its work went to another stream that does not wait for kb->stream");
@@ -83,7 +83,7 @@ static void test_order(void) {
     WRONG(0, KB_FLAG_SIDE_STREAM, "does not wait for kb->stream");
     fork_to(A), starts(A), note(F, A), note(F, KB), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // If a handle is reused for a new stream, it means another stream.
+    // If the runtime gives a new stream the handle of an old one, kbench treats the two as different streams.
     fork_to(A), starts(A), join_from(A), create(A), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 7 of");
     // The default streams. With KB_EXPECT_NO_CAPTURE, the legacy default stream and kb->stream wait for each
@@ -181,14 +181,15 @@ static void test_words(void) {
     }
     starts(KB), call(CALL_COPY_NOW, "cudaMemcpy", KBI_STREAM_LEGACY, 0);
     WRONG(KB_EXPECT_TRANSFER, KB_FLAG_SYNC_INSIDE, "cudaMemcpy, call 2");
-    // A library that uses no stream: of all its calls, the kernel on the default stream is reported.
+    // A library call ignores kb->stream; of all its calls, kbench reports the kernel that went to the default
+    // stream.
     call(CALL_ALLOC, "cudaMalloc", 0, 0), starts(KBI_STREAM_LEGACY);
     call(CALL_COPY, "cudaMemcpyAsync", KBI_STREAM_LEGACY, 0),
         call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
     call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
-    // Errors: of a launch, whether or not the block fetches the error; of an allocation; a driver error that the
-    // runtime handled.
+    // Tests failed calls: a launch whose error the block fetches or does not fetch, an allocation, and a driver
+    // call whose error the runtime handled.
     starts(KB), starts(KB), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed (cudaErrorOfSomeKind)");
     starts(KB), made[0].error = 1;
@@ -201,7 +202,8 @@ static void test_words(void) {
     WRONG(KB_EXPECT_ALLOC, KB_FLAG_CUDA_ERROR, "cudaMalloc");
     starts(KB), call(CALL_OTHER, "cuMemAlloc", 0, 0)->error = 2;
     FINE(0);
-    // Blocks without any call, or with event calls only, get no verdict here: the captured run decides.
+    // If a block makes no call, or only event calls, this analysis reports no error; a captured run then shows
+    // whether the block does work.
     FINE(0);
     fork_to(A), join_from(A);
     FINE(0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
 // of any size, and find the case that killed a worker. It also tests how the supervisor requests the next case and
-// divides the time of --budget.
-// a program of its own: it replaces functions of the C library.
+// divides the time of --budget. a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int waited; // ms of waiting that the test skips
+static int waited; // total waiting time, in ms, that the test simulates instead of waiting
 static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
@@ -155,12 +154,13 @@ static void test_receive(void) {
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
-        // Invalid messages come from another program, or contain an index outside the group.
+        // The supervisor rejects invalid messages: a case index outside the group, or a message that no worker
+        // sends.
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
-        // Another test: the worker ends in the middle of a message.
+        // If the worker ends in the middle of a message, the connection is lost, but no message is invalid.
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
@@ -296,7 +296,8 @@ static void test_spent(void) {
     }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // before the first case
+    // no case has begun yet, so this message does not belong to a case
+    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine);
     g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
     kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(g->machine);
@@ -379,10 +380,11 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // The budget is over if a process has no time left for the next batch. The first of several processes ends
-    // early enough to leave each further process as much time as its own batch took.
+    // The budget is over if a process has no time left for the next batch. If a batch needs several processes,
+    // process 0 stops early: it leaves process 1 as much time as process 0 used.
     static const struct {
-        int until, begun, process, processes, now; // in seconds; the batch began at 10 s
+        // times in seconds: until is the end of the budget; the batch began at 10 s
+        int until, begun, process, processes, now;
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
                  { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },

@@ -31,7 +31,7 @@ static void param(kb_result* r, const char* name, int64_t value) {
 static void clear(void) {
     while (count) kb_result_free(&records[--count]);
 }
-// returns the table if `at_a_time` records are passed per call; 0: all records in one call
+// returns the printed table; `at_a_time` is the number of records passed per call (0: all records in one call)
 static const char* shown(int width, int at_a_time, const char* sort, const char* columns) {
     FILE* f = tmpfile();
     kbi_how how;
@@ -113,7 +113,7 @@ static void test_groups(void) {
     free(all);
     for (int i = 2; i < 6; i++) records[i].run_id = "another";
     shown(80, 0, NULL, NULL);
-    CHECK_INT(times("fastest"), 5); // the number includes the legend and the summary
+    CHECK_INT(times("fastest"), 5); // "fastest" also occurs in the legend and in the summary
     count = 1;
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n1 case: 1 ok\n");
     count = 6;
@@ -124,7 +124,7 @@ static void test_rates(void) {
     kb_result* r = add("sweep", "default", 3, 1);
     r->gflops = 900, param(r, "n", 1);
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4000, param(r, "n", 2); // the value is still readable in the next larger unit
+    r->gflops = 4000, param(r, "n", 2); // 4000 GFLOP/s is still readable in TFLOP/s
     r = add("sweep", "default", 3, 1);
     r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
     shown(80, 0, NULL, NULL);
@@ -151,9 +151,9 @@ static void test_rates(void) {
     clear();
 }
 
-// The column of times has one unit: the first unit in which all times are readable. If no such unit exists, the
-// first row that is not readable starts a new heading, and so does the first later row for which the former unit
-// fits.
+// The column of times has one unit: the first unit in which all times are readable. If no unit suits all times,
+// the first time that is not readable starts a new heading with another unit. The first later time that suits the
+// former unit again starts a heading with the former unit.
 static void test_units(void) {
     static const struct {
         double ms[3];
@@ -189,7 +189,8 @@ static void test_units(void) {
     clear();
 }
 
-// If the line is too short, columns are dropped in a fixed order. A long label has its own line.
+// If a row is wider than the terminal, columns are dropped in a fixed order. A long label is printed on a line of
+// its own.
 static void test_width(void) {
     static const char* const least[] = { "samples", " bar", "interval", "mem KiB", "items/s",
                                          "GFLOP/s", "roof", " GB/s",    "+-",      "speedup" };
@@ -354,7 +355,7 @@ static void test_intervals(void) {
     CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");
     CHECK_INT(times("+-:"), 1);
     CHECK(!strstr(shown(80, 1, NULL, "time,samples"), "+-"));
-    records[0].precision = NAN; // for example with too few samples
+    records[0].precision = NAN; // the record has no interval, for example because there are too few samples
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");
     records[1].status = KB_FAILED;
     CHECK(!strstr(shown(80, 0, NULL, NULL), "+-:"));

@@ -54,7 +54,7 @@ static void test_growing(void) {
         pieces[i] = (char*)kbi_arena_alloc(&a, size);
         CHECK_INT((uintptr_t)pieces[i] % 16, 0);
         for (size_t k = 0; k < size; k++)
-            if (pieces[i][k]) CHECK_THAT(0, "block %d is not zero at %d", i, (int)k);
+            if (pieces[i][k]) CHECK_THAT(0, "block %d: byte %d is not zero", i, (int)k);
         memset(pieces[i], i, size);
     }
     for (int i = 0; i < 200; i++) CHECK_INT((unsigned char)pieces[i][i * 53 % 400], i);
@@ -75,7 +75,8 @@ static void test_names(void) {
     kbi_nearest best = { "tanhh", NULL, 64 };
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
-    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // the first of two equally near names
+    // if two names are equally near, the first one is suggested
+    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1);
     static const char* const parts[][2] = { { "p99", "time_ms_p99" },
                                             { "min", "time_ms_min" },
                                             { "speed", "speedup" } };
@@ -335,7 +336,8 @@ static void test_shown(void) {
     CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
-    // numbers in files have the fewest digits (15 to 17) that are read back exactly, formatted as by printf
+    // a number in a file has the fewest digits (15, 16 or 17) from which the same double is read back; the format
+    // is that of printf
     uint64_t state = 7;
     for (int i = 0; i < 30000; i++) {
         char want[40];
@@ -464,7 +466,7 @@ static void test_written(void) {
     kbi_text_free(&t);
     // in a buffer of fixed size, only complete characters are written
     static const struct {
-        const char *before, *s, *want; // want: the text in a buffer of 12 bytes
+        const char *before, *s, *want; // want: text in a buffer of 12 bytes after `s` was appended to `before`
     } fits[] = { { "", "12345678901", "12345678901" },
                  { "", "123456789012", "12345678..." },
                  { "12", "345678901", "12345678901" },
@@ -569,7 +571,8 @@ static void test_pipes(void) {
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
-    // the descriptor is above the range that other code closes, and is closed on exec
+    // kbi_high_file returns a descriptor of at least 100, if the limit allows, because other code may close low
+    // descriptors; the descriptor is closed on exec
     int high = kbi_high_file(1);
     CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
     struct rlimit few, was;
@@ -691,7 +694,8 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // summaries of many changes: each number alone, then the order of importance
+    // summaries of many changes: first each count alone, then several counts, of which the most important comes
+    // first
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -788,12 +792,12 @@ static void test_tools(void) {
     CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
-    // repetitions are the medians of processes, and every case of a file has equally many; the samples of one
-    // process are never split
+    // if a file has records of several processes, a repetition is the median of one process; every case gets the
+    // same number of repetitions, and the samples of one process are never split
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
     static const struct {
-        // of: number of processes of each of three cases; -1: the case failed; want: expected number of
+        // of: number of processes of each of three cases (-1: the case failed); want: expected number of
         // repetitions
         int of[3], want;
     } rows[] = { { { 0, 0, 0 }, 1 }, { { 12, 12, 12 }, 12 }, { { 5, 3, 4 }, 3 },   { { 5, -1, 4 }, 4 },
@@ -933,7 +937,7 @@ static void test_sweeps(void) {
         CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
         kbi_sweep_of(&s, s.timed, &swept);
         CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
-        // the axis with the most values is first
+        // swept axes are sorted: the axis with the most values comes first
         CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m");
         CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
         CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
@@ -1012,7 +1016,7 @@ static void test_metrics(void) {
     CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 12);
     CHECK(!kbi_metric_range(KBI_METRIC_GFLOPS, lot, &lo, &hi) && !kbi_subset_has(lot, KBI_METRIC_GFLOPS));
     CHECK(kbi_subset_has(lot, KBI_METRIC_GBPS));
-    // efficiency relative to the memory peak and to the compute peak
+    // want: percentage of the memory peak, and percentage of the compute peak
     static const struct {
         const char *roof, *bound;
         double efficiency, gbps, gflops, want[2];
@@ -1027,8 +1031,8 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // the figure of samples shows them relative to the median of their case if the medians differ much; the range
-    // of the axis ends a little above most samples
+    // if the medians of the cases differ much, the figure shows each sample relative to the median of its case;
+    // the axis ends a little above most samples
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1062,7 +1066,8 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        for (int k = -1; k < 3; k++) { // before, first, last, after
+        // the character before the range, its first, its last, and the one after the range
+        for (int k = -1; k < 3; k++) {
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from
                             : k == 1 ? ranges[i].to
@@ -1096,7 +1101,8 @@ static void test_room(void) {
     }
 }
 
-// Tests numbers with units, and the name of a case after its row, or on a new line if the row is too long.
+// Tests numbers with units. Also tests where the name of a case is printed: after its row, or on a new line if the
+// row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1181,7 +1187,8 @@ static void test_ceilings(void) {
     r[0].copy_roof_gbps = 4000, r[0].read_roof_gbps = 4400, r[0].compute_roof = "f32",
     r[0].compute_roof_gflops = 60000;
     r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
-    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30; // written before peaks had names
+    // a record of an old version, which does not name its peak
+    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30;
     r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
     kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
@@ -1200,13 +1207,14 @@ static void test_ceilings(void) {
     kbi_ceiling few[2];
     int n = 0;
     static const char* const names[] = { "a", "b", "c", "a", NULL };
-    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1); // only as many as the array holds
+    // the array holds two peaks, so the third name is ignored
+    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1);
     CHECK_INT(n, 2), CHECK_REAL(few[0].of, 4, 0), CHECK_REAL(few[1].of, 2, 0);
     kbi_ceiling_add(few, &n, 2, "b", NAN), kbi_ceiling_add(few, &n, 2, "b", 0), CHECK_REAL(few[1].of, 2, 0);
     for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
 }
 
-// Tests the lines of --env with measured peaks, in the usual units and with the measuring time.
+// Tests the lines in which --env prints each measured peak with its unit and the time that measuring took.
 static void test_env_roofs(void) {
     kbi_roofs roofs;
     kbi_roofs_clear(&roofs);

@@ -6,8 +6,8 @@
 
 // Simulates a run of groups with n cases each. Group k takes as many seconds as took(k, groups, allowed) returns.
 typedef struct played {
-    double first; // the first estimate in seconds
-    double late;  // the first estimate in the last tenth of the run, divided by the true remaining time
+    double first; // the first estimate of the remaining time, in seconds
+    double late;  // ratio of estimated to true remaining time, at the first estimate in the last tenth of the run
 } played;
 
 static played play(int groups, int n, double (*took)(int at, int groups, double allowed), const char* options) {
@@ -46,8 +46,8 @@ static double in_turn(int at, int groups, double allowed) { return (void)groups,
 static double slow(int at, int groups, double allowed) { return (void)at, (void)groups, 12 * allowed; }
 static double none(int at, int groups, double allowed) { return (void)at, (void)groups, (void)allowed, 0.01; }
 
-// Tests --budget with expected values that were computed by hand: 100 s for ten separate cases, whose warm-up
-// takes half of their measuring time.
+// Tests --budget with expected values that were computed by hand: ten groups of one case share 100 s, and the
+// warm-up of a case takes half of its measuring time.
 static void test_budget(void) {
     kbi_options o;
     kbi_budget b;
@@ -64,13 +64,14 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // the group takes 3 s more than its share
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 1, 1e-12), CHECK(b.begun);
     CHECK_REAL(kbi_budget_share(&b, &o, 10000000000), (90 - 30) / 15.0, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, 0.1); // a group that takes less than its share changes nothing
+    // a group that takes less time than its share does not change the recorded overhead
+    kbi_budget_took(&b, &o, 1, 2, 0.1);
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 2, 1e-12);
     o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
     o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
     CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // no time is left
-    // The budget is over when its time has passed. The first of several processes stops earlier and leaves the
-    // second process the time that its own batch took.
+    // The budget is over when its time has passed. If a batch needs several processes, the first process stops
+    // early: it leaves the second process as much time as the first process used.
     CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
     CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
@@ -105,7 +106,8 @@ static void test_line(void) {
     CHECK_HAS(line, "[2/2]  50 s left  case");
     said_of(75, 3, line, sizeof line);
     CHECK_HAS(line, "[2/2] process 2 of 3  75 s left  case");
-    // The last column of the terminal stays free. A name is left out if fewer than eight columns remain for it.
+    // The progress line leaves the last column of the terminal empty. The progress line omits the name of the case
+    // if fewer than eight columns remain for the name.
     static const struct {
         const char *columns, *line;
     } widths[] = { { "41", "\r[2/2] process 2 of 3  50 s left\033[K" },
@@ -118,7 +120,8 @@ static void test_line(void) {
     unsetenv("COLUMNS");
 }
 
-// The settings of --fast and --thorough. Other options on the command line override these settings.
+// The settings of --fast and --thorough. An option such as --max-time overrides the setting of --fast or
+// --thorough.
 static void test_effort(void) {
     static const struct {
         char words[3][24];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* One kernel of each group of kbench_kernels.cuh against its reference, for make smoke-gpu. PART selects a few of them,
-   so that the parts compile in parallel; without the tables only these launchers are compiled.
+/* For make smoke-gpu: compares one kernel of each group of kbench_kernels.cuh with its CPU reference. The macro PART
+   selects some of the kernels, so that make can compile several parts in parallel. KBK_NO_REGISTRY leaves out the
+   kernel tables, so that only the selected launchers are compiled.
 
        nvcc -std=c++17 -O1 -arch=native -I. -DPART=1 tests/smoke/kernels.cu -o kernels_1 && ./kernels_1
 
