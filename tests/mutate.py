@@ -789,7 +789,7 @@ def arguments():
     p.add_argument("--coverage", action="store_true")
     p.add_argument("--anew", action="store_true", help="measures the coverage again after a change of the header")
     p.add_argument("--least", type=float, default=90,
-                   help="exit code 1 if fewer than this percentage of mutants are caught")
+                   help="exit code 1 if fewer than this percentage of mutants is caught")
     p.add_argument("--within", type=float, default=200, help="stops the tests of a mutant after "
                    "about this many seconds; a mutant that no test has caught by then survives")
     p.add_argument("--json", help="writes each result to this file as soon as it is known")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests values that one stage passes to the next: the parts of a record that come from the measurement, and the
 // judgement of samples with a known median. Also tests when warm-up and sampling end, and how data is placed in
-// shared buffers. a program of its own: this test replaces the clock of the C library.
+// shared buffers.
+// a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>

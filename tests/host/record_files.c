@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests record files when writes fail. Records that cannot be written yet are kept, then written later or reported
 // as lost. Other files in the folder stay unchanged, except temporary files of a killed run. The target of a
-// symbolic link is replaced atomically. a program of its own: this test replaces functions of the C library.
+// symbolic link is replaced atomically.
+// a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <dirent.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests kb_write_json and the formatting of numbers. The values must be unchanged after reading, for any contents
-// of strings and any decimal point of the locale. a program of its own: this test replaces functions of the C
-// library.
+// of strings and any decimal point of the locale.
+// a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "json.h"
 #include "guarded.h"

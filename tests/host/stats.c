@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, and Monte Carlo
-// simulation. a program of its own: this test replaces malloc, to count the allocations of kbench.
+// simulation.
+// a program of its own: this test replaces malloc, to count the allocations of kbench.
 #include "test.h"
 #include <stdint.h>
 #include <stdlib.h>

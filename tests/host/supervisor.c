@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
 // of any size, and find the case that killed a worker. It also tests how the supervisor requests the next case and
-// divides the time of --budget. a program of its own: this test replaces functions of the C library.
+// divides the time of --budget.
+// a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <errno.h>
