@@ -21,7 +21,7 @@ typedef struct json_file {
     char* text;
     json_record* records;
     int n;
-    char error[200]; // empty if the text is valid
+    char error[200]; // error message; empty if the text is valid
 } json_file;
 
 static const char* json_value(json_file* f, const char* p, int depth);

@@ -44,9 +44,10 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)  # the largest number of keys that the variant naive supports
+# 2048 rows: the largest number of keys that the variant `naive` supports
+HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)
 LARGE = {'n': 268435456}
-# (operation, direction, type): the shape for its ladder
+# maps (operation, direction, type) to the shape at which this ladder is measured
 LADDERS = {}
 for names, directions, dtype, shape in [
         ('copy fill read triad', 'run', 'f32', LARGE), ('strided', 'run', 'f32', {'n': 8388608, 'stride': 32}),
@@ -189,8 +190,8 @@ def scaled(value, unit):
 
 
 def floor(key, work, evidence):
-    """Returns the line of a card with the arithmetic intensity and two floors: on an H200, and on the GPU of the
-    records."""
+    """Returns the first line of a card: the arithmetic intensity, and the floors on an H200 and on the GPU of
+    the records."""
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
         return '    no floor: %s is the limit' % OTHER_LIMITS[op]
@@ -228,7 +229,7 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
-# rungs that are not based on the rung before them
+# rungs that are not a development of the rung before them, so they are compared with an earlier rung
 BRANCHES = {('matmul', 'fwd', 'mma'): 'swizzle', ('matmul', 'fwd', 'select'): 'tma',
             ('attention', 'fwd', 'flashws'): 'warpmma', ('attention', 'fwd', 'pingpong'): 'flashws'}
 
@@ -464,7 +465,7 @@ def shortened(record):
 
 
 def run(suite, path, only):
-    """Runs a suite at the shape of every ladder and returns its records."""
+    """Runs the program `suite` at the shape of every ladder and returns the records it wrote."""
     kept, calls = [], {}
     if os.path.exists(path):
         with open(path) as f:

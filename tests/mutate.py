@@ -147,7 +147,7 @@ class Source:
                 end = at if directive else n
                 if directive and directive.group(1) == "define" and directive.group(3):
                     macro, end = directive.group(3), directive.end()
-                else:  # the whole directive, with its continuation lines
+                else:  # skips the whole preprocessor directive, with its continuation lines
                     while end < n and (self.text[end] != "\n" or self.text[end - 1] == "\\"):
                         end += 1
                 line += self.text.count("\n", at, end)
@@ -166,8 +166,8 @@ class Source:
         return tokens
 
     def extents(self):
-        """Maps each token to its statement (index of the statement's first token), and each line to the lines of its
-        statements."""
+        """Maps each token to the index of the first token of its statement, and each line to all lines of the
+        statements on that line."""
         self.start_of, self.function_at, self.spans = [], {}, {}
         start, depth, parens, name, opened = 0, 0, 0, None, None
         for i, t in enumerate(self.tokens):
@@ -583,8 +583,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """Returns the tests that execute a line. For a line without code, these are the tests that execute its
-        function; outside functions, all tests."""
+        """Returns the tests that execute a line. A line without code counts as
+        executed if its function is executed; a line outside functions is executed by all tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -669,8 +669,8 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Runs the tests until one fails. Returns 0 for a valid mutant, 1 if it does not compile, 2 if it has the header's
-    object code."""
+    """Runs the tests on a mutant until one fails. Returns 0 if the mutant is valid, 1 if it does not compile, 2 if
+    its object code equals that of the header."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -768,7 +768,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # two missed lines are printed as one range if no executed line is between them
+        for k, n in enumerate(missed):  # missed lines with no executed line between them are printed as one range
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:

@@ -55,7 +55,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# python3 may be a script that looks for the interpreter each time
+# finds the interpreter once, because python3 may be a script that searches for it at each call
 case $(head -c 2 "$(command -v python3 || echo /dev/null)") in
 '#!') PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH && export PATH ;;
 esac
@@ -78,7 +78,7 @@ if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --defaul
 
 # says FILE ERE: tests whether a comment in the first 20 lines of the test matches ERE
 says() { head -n 20 "$1" | grep -qE "^(#|//) ($2)"; }
-# name_of FILE: sets the name of a test and of its files
+# name_of FILE: sets $name to the name of the test, and $flat to the name of its files in $logs
 name_of() { name=${1#tests/} && name=${name%.*} && flat=$(echo "$name" | tr / _) && log=$logs/$flat.log && exe=$BUILD/test/$name; }
 
 # set_of FILE: prints the combined program that contains this test of tests/host: host, virtual_gpu, or none
@@ -264,7 +264,7 @@ run_one() {
 if [ -n "$together" ]; then build_together "$together" && exit; fi
 if [ -n "$one" ]; then run_one "$one" && exit; fi
 
-# sorts the tests: those that may run in parallel, and those that measure time
+# writes two lists of tests: tests that may run in parallel, and tests that measure time
 rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
 : > "$logs/long" && : > "$logs/short" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do

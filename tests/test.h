@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* test.h - counting checks for the tests of kbench: C11, C++11, CUDA.
-   A test is a program that prints a line for every failure and every skip. The last line of its output comes from
-   test_end(); tests/run.sh adds these lines up.
+   A test is a program that prints a line for every failure and every skip. The last line of a
+   test comes from test_end(); tests/run.sh adds up the numbers in these lines.
 
        #include "test.h"
        int main(void) {
@@ -93,7 +93,7 @@ TEST_UNUSED static int test_rounds(int n) {
     return n > share ? n / share : 1;
 }
 
-// The last statement of main: prints the totals, and returns the exit code, 1 if a check failed.
+// Must be the last statement of main: prints the totals and returns the exit code, which is 1 if a check failed.
 TEST_UNUSED static int test_end(void) {
     printf("%ld passed, %ld failed, %ld skipped\n", test_passed, test_failed, test_skipped);
     fflush(stdout);

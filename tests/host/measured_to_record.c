@@ -155,7 +155,8 @@ static void test_times(void) {
     r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
-    // a timed block that keeps no result and takes so little time may be empty, unless it was proven to do work
+    // a timed block that keeps no computed result and takes less than 5 ns gets NO_WORK, unless kbench has proof that it
+    // does work
     static const struct {
         int kept, proven, no_work, floor;
         double ns;
@@ -175,7 +176,7 @@ static void test_times(void) {
     }
 }
 
-// Each observation sets its own flag.
+// Each kind of observation in a measurement sets its own flag in the record.
 static void test_facts(void) {
     for (int i = 0; i < 9; i++) {
         static const kb_flag want[] = { KB_FLAG_SHARED_GPU,  KB_FLAG_LEAK,          KB_FLAG_UNGATED,
@@ -222,7 +223,7 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     recipe.max_samples = 101;
     CHECK(ENOUGH(101, 0.5)), CHECK(!ENOUGH(100, 0.5));
-    recipe.precision = 1; // any interval is narrow enough
+    recipe.precision = 1; // with precision 1, an interval of any width is narrow enough
     recipe.max_samples = 2000;
     CHECK(!ENOUGH(29, 0.5)), CHECK(ENOUGH(30, 0.5));
     recipe.min_time = 0.6;
@@ -230,7 +231,7 @@ static void test_enough(void) {
     recipe.samples = 12;
     CHECK(!ENOUGH(11, 9.0)), CHECK(ENOUGH(12, 0.0));
     recipe.samples = 0, recipe.min_time = 0;
-    // the precision refers to the reported time, after the bias was subtracted
+    // the precision is relative to the reported time, from which the bias has been subtracted
     recipe.precision = 1.01 * kbi_precision_of(samples, 101);
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 5000;
@@ -265,7 +266,8 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
-    run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a launch of 1 ms needs no batch
+    // one launch takes 1 ms, so a sample is a single launch
+    run->sampling.resolved = false, run->work.estimate_ns = 1000000;
     CHECK(kbi_warm_enough(run));
     timer.host_clock = false;
     recipe.warmup_samples = -1, recipe.warmup_time = 1000;
@@ -303,7 +305,7 @@ static void test_contest_width(void) {
     c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
         c.members[i] = &all[i];
-        // all implementations but the first have the same noise
+        // the times of the first implementation are constant; all others have the same noise
         for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS);
     }
     double log_ratio[ROUNDS], median, lo, hi;
@@ -363,7 +365,9 @@ static void test_settling(void) {
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1));
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
-         decay += 4) { // the times decay slowly: only a longer trial shows where the decay ends
+         // the times fall slowly from run to run, so only a longer trial shows after how many runs they are
+         // constant
+         decay += 4) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
@@ -437,7 +441,8 @@ static void test_stage(void) {
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_PINNED, 100)), CHECK_INT(m.layout_bytes, 100);
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_HOST, 100)), CHECK_INT(m.layout_bytes, 612),
         CHECK_INT(m.layout_peak, 612);
-    // with two implementations, each finds its own contents restored
+    // with two implementations, the shared buffers are restored to the contents that each implementation left in
+    // them
     kbi_memory other = m, *both[] = { &m, &other };
     kbi_shared_buffers s;
     CHECK(kbi_shared_open(&s, &kbi_cpu, both, 2));
@@ -528,7 +533,8 @@ static void test_received(void) {
         CHECK((got.m.control_ns != NULL) == control);
         kbi_measured_free(&got.m), CHECK(!got.m.samples && !got.m.round_ns && !got.m.control_ns);
     }
-    got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got)); // more samples than the message holds
+    // the header claims more samples than the message contains
+    got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got));
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
 
@@ -556,7 +562,7 @@ static void test_order(void) {
                 CHECK_THAT(at[i][k] == cycle / n, "%d of %d is %d times at place %d", i, n, at[i][k], k);
                 if (i != k) CHECK_THAT(behind[i][k] == cycle / n, "%d of %d behind %d: %d", i, n, k, behind[i][k]);
             }
-        for (int round = 0; round < 20 * cycle; round += cycle) { // each cycle is shuffled anew
+        for (int round = 0; round < 20 * cycle; round += cycle) { // every cycle has a new random order
             kbi_slot_order(order, n, round, 7);
             different += memcmp(order, first, sizeof(int) * (size_t)n) != 0;
         }
@@ -660,7 +666,7 @@ static void test_rounds_kept(void) {
         }
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
-    // if no block is in the shared buffers, or one block is not, the record does not report shared buffers
+    // the record reports shared buffers only if all blocks of the case are in the shared buffers
     kbi_comparison c = new_contest(2);
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
@@ -764,7 +770,8 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // a benchmark function, called through a pointer, that allocated memory but did not fill it
+    // the work of a case that allocated memory without filling it is checked once more if it was called through a
+    // pointer
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
@@ -775,7 +782,7 @@ static void test_units(void) {
     kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_WARM);
 }
 
-// If the timer takes a sample itself, the sample counts as one run of the current phase.
+// If a timer takes its samples itself (timer.replay), each sample counts as one run of the current phase.
 static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit == KBI_WARM ? 100 : 200); }
 static void test_alone(void) {
     static kbi_timer timer;
@@ -791,7 +798,7 @@ static void test_alone(void) {
     KBENCH_FREE(run->m.samples);
 }
 
-// Tests which cases time single launches after the samples.
+// Tests for which cases kbench times single launches after it has taken the samples.
 static void test_turns(void) {
     static const struct {
         int steady, by_clock, stand_in, launches, order, n;
@@ -892,7 +899,7 @@ static void test_may(void) {
     CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
 }
 
-// Each fill uses the next random stream, and constant fills are counted.
+// Each call of kbi_fill uses the next random stream; the run counts all fills and the fills with zeros.
 static void test_fills(void) {
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
@@ -930,7 +937,7 @@ static void test_fills(void) {
     CHECK(block[1].output && !block[0].output), CHECK_INT(run->memory.output_bytes, 20);
     kb_to_host(kb, host, a + 9, 1);
     CHECK(block[1].output && block[0].output), CHECK_INT(run->memory.output_bytes, 30);
-    // the next call still knows which blocks are outputs
+    // the next call of the benchmark function still knows which of its blocks are outputs
     kbi_memory_free(run->backend, &run->memory, false, false);
     a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
     CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
@@ -948,7 +955,7 @@ static void test_fills(void) {
 // Outputs are restored before the last run, so an output that differs afterwards proves that the last run wrote
 // it.
 static void test_held(void) {
-    // sizes that place the last compared window at the end of the block
+    // block sizes for which the last compared window ends exactly at, or close to, the end of the block
     static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 };
     for (int i = 0; i < 8; i++) {
         kbi_run* run = new_run();
@@ -979,7 +986,8 @@ static void test_held(void) {
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks->changed);
-        // the blocks are kept for the next call in the order of allocation, with their contents
+        // for the next call of the benchmark function, the blocks are kept in the order of allocation, with their
+        // contents
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
         CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
@@ -988,7 +996,7 @@ static void test_held(void) {
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        // if one size differs, all blocks are allocated again
+        // if one block has another size than in the call before, all blocks are allocated again
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data);
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false, true);
@@ -1035,7 +1043,8 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    for (int k = 0; k < 4; k++) { // each damaged guard gives a message
+    // for each overwritten byte outside a block, a message gives the distance to the block
+    for (int k = 0; k < 4; k++) {
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
                                             "a byte 1 behind the end of a block of 10 bytes",
@@ -1204,8 +1213,8 @@ static void test_nvtx(void) {
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ends, named + 1);
     }
-    // the NVTX ranges of the phases are in sequence inside the range of the case; a copy of the case for --rotate
-    // has no ranges
+    // the NVTX range of a case contains one range for each phase, one after another; a copy of the case that
+    // --rotate makes has no ranges
     static const struct {
         kbi_phase phase;
         const char* name;
@@ -1290,7 +1299,7 @@ static void test_inside(void) {
         of[i].open = opens[i], of[i].begin = looks_begin, of[i].end = looks_end;
         of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
     }
-    of[0].bit = 8; // no instrument owns the first bit, which belongs to the inspection
+    of[0].bit = 8; // bit 1 of the recipe stands for the inspection of the block, so no instrument has this bit
     kbi_backend b = kbi_cpu;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_meter.insight;
@@ -1344,7 +1353,7 @@ static void test_wall(void) {
         kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
-            // repeats if the scheduler really interrupted the test
+            // repeats the check if the scheduler interrupted this test itself
             for (int again = 0; again < 5 && !lost; again++) {
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
                 int64_t was = kbi_meter.disturbed;
@@ -1528,7 +1537,8 @@ static void test_now(void) {
     CHECK_REAL(since, 0.25, 1e-12);
 }
 
-// Side effects of a call are undone before the next call: the working directory and interval timers.
+// Before each call of the benchmark function, kbench undoes what the call before changed: the working directory
+// and interval timers.
 static void test_call_clear(void) {
     char first[500], now[500];
     struct itimerval timer, none;

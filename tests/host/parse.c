@@ -115,7 +115,7 @@ static void test_lists(void) {
     CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
     CHECK_STR(values(KB_AXIS_REALS, "inf,-inf,+Infinity,1"), "inf -inf inf 1");
-    errno = ERANGE; // as if an earlier call had set errno
+    errno = ERANGE; // an old value of errno must not affect the result
     CHECK_STR(values(KB_AXIS_REALS, "0,0.0,-0,0^2,1e-300,2^-2,0^0"), "0 0 -0 0 1e-300 0.25 1");
     CHECK_STR(values(KB_AXIS_INTS, "0,-0,0^2"), "0 0 0");
     CHECK_STR(values(KB_AXIS_INTS, "999999999999999,-999999999999999"), "999999999999999 -999999999999999");
@@ -166,7 +166,7 @@ static void test_axis_ends(void) {
     kbi_arena_free(&a);
 }
 
-// names that macros make from any text or from string literals
+// the macros accept an axis name as plain text or as a string literal
 static void test_words(void) {
     static const char* const names[][2] = { { "norm", "norm" },
                                             { "tile(64, (1, 2))", "tile(64, (1, 2))" },

@@ -176,9 +176,10 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // the largest error of all processes
+        // the record has the largest error among all processes
+        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9);
         CHECK_INT(number(0, "samples"), 30);
-        // the record shows the process with the median time, or the faster one of two
+        // details of the record come from the process with the median time; of two processes, from the faster one
         CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12);
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
@@ -192,7 +193,7 @@ static void test_times(void) {
     run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
-    // one of five processes is 10 % slower, and the interval includes its time
+    // one of five processes is 10 % slower; the interval includes the time of this process
     run("", "--op slow --iters 30 --procs 5");
     CHECK(number(0, "time_ms_ci_high") > 0.0107 && number(0, "precision") > 0.05);
     CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // NOISY is set although the interval within each process is narrow
@@ -204,7 +205,8 @@ static void test_times(void) {
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
-    run("", "--op warned --iters 30 --procs 4"); // two of four processes are not more than half
+    // no warning: two of four processes raised it, which is not more than half
+    run("", "--op warned --iters 30 --procs 4");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
     run("", "--op warned --iters 30 --procs 3");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\", \"SHARED_GPU\"]");
@@ -277,7 +279,8 @@ static void test_contest(void) {
     CHECK_STR(get(mine, "verdict"), "\"FASTER\"");
     CHECK_REAL(number(base, "speedup"), 1, 1e-12);
     CHECK_STR(get(base, "verdict"), "null");
-    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9); // the control has the same times as the baseline here
+    // the scripted times of the control equal those of the baseline, so the noise floor is 0
+    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9);
     CHECK_STR(get(base, "winner"), "\"mine\"");
     CHECK_STR(get(base, "winner_certain"), "true");
     CHECK_STR(get(base, "baseline"), "\"base\"");
@@ -332,7 +335,7 @@ static void test_ratios(void) {
     CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // Repeats the comparison without a result from the last process.
+    // Repeats the comparison with one result missing: the second implementation has no time in the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -380,7 +383,7 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
 static void test_code(void) {
     double noise;
     kbi_registered all = kbi_registry();
-    for (int i = 0; i < all.n; i++) // functions have the same alignment
+    for (int i = 0; i < all.n; i++) // every benchmark function must start at a multiple of 64 bytes
         if (all.of[i]->file) CHECK_INT((uintptr_t)all.of[i]->body % 64, 0);
     KBENCH_FREE(all.of);
     CHECK_INT(verdict_of(false, 1.01, 1e-3, &noise), KB_FASTER);
@@ -413,7 +416,7 @@ static void test_laps(void) {
         CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
-    run("", "--op simulated -a n=1:40 --iters 6"); // one process for all cases
+    run("", "--op simulated -a n=1:40 --iters 6"); // for comparison: one process measures all cases
     CHECK_INT(times_in(logged(), "simulated 0 "), times_in(logged(), "simulated"));
     const char* first = logged();
     char line[64];

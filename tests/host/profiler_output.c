@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the parser of the output of ncu and nsys: units, numbers, other output in between, and launches that
-// marker kernels assign to cases. The files imitate the columns of known versions of the tools.
+// marker kernels assign to cases. The test files have the same columns as the output of known versions of ncu and
+// nsys.
 #include "test.h"
 #include "kit.h"
 
@@ -69,8 +70,8 @@ static void test_ncu_raw(void) {
     CHECK_STR(scale->block, "(256, 1, 1)");
     CHECK_REAL(scale->ns, 400000, 0);
     CHECK_REAL(all->ns, 500000, 0);
-    // totals over launches: amounts are added, launch configurations give their maximum, percentages are averaged
-    // with the times as weights
+    // totals over several launches: kbench adds amounts, takes the maximum of launch configurations, and averages
+    // percentages weighted by time
     CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_REAL(VALUE(0, "", "sm__warps_active.avg.pct_of_peak_sustained_active"), (90 * 3 + 80 + 20) / 5.0, 1e-12);
@@ -91,7 +92,8 @@ static void test_ncu_raw(void) {
 
 static void test_nsys(void) {
     read_file("tests/fixtures/nsys_trace.csv");
-    CHECK_INT(looks.n, 5); // one case with three kinds of work, one case without work
+    // a case with three kinds of work gives four profiles, and a case without work gives one
+    CHECK_INT(looks.n, 5);
     const kbi_launches* scale = look(0, "void scale");
     CHECK_INT(scale->calls, 2);
     CHECK_REAL(scale->ns, 9000, 0);
@@ -101,7 +103,7 @@ static void test_nsys(void) {
     CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
-    // the span includes gaps, and overlapping work is added once
+    // the span of a case includes gaps between launches; time in which launches overlap counts once
     CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_INT(look(1, "")->calls, 0);
@@ -256,7 +258,7 @@ static void test_added(void) {
                    rows[i].name, rows[i].unit, kbi_launches_value(l, rows[i].name));
         CHECK_REAL(kbi_launches_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_launches_value(l, "m40.sum")));
     }
-    // kernels that differ in name, grid or block size are separate
+    // kernels that differ in name, grid size or block size have separate profiles
     kbi_launch_list_free(&looks);
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 40; i++) {
@@ -271,8 +273,8 @@ static void test_added(void) {
     CHECK(!kbi_launches_total(&looks, 1));
 }
 
-// Counters of a profiler are added to a record; the benchmark's own counters take precedence. A case that was not
-// profiled gets no counters.
+// The counters of a profiler are added to the record. If the benchmark has a counter of the same name, the record
+// keeps the value of the benchmark. A case that was not profiled gets no counters.
 static void test_record(void) {
     kb_result r;
     static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };
@@ -297,7 +299,8 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
-    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // adding again changes nothing
+    // adding the same profiles again does not change the counters
+    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5);
     kbi_text_free(&t);
     kb_result_free(&r);
 }

@@ -35,7 +35,8 @@ static void test_conversions(void) {
         CHECK(kbi_f32_to_small(kbi_bits_float(from[i]), 10) == f16[i]);
         CHECK(kbi_f32_to_bf16(kbi_bits_float(from[i])) == bf16[i]);
     }
-    for (i = 0; i < 65536; i++) { /* the round trip is the identity; a NaN stays a NaN */
+    /* converting a 16-bit float to float and back gives the same bits; a NaN stays a NaN */
+    for (i = 0; i < 65536; i++) {
         float h = kbi_small_to_f32((uint32_t)i, 10), b = kbi_bits_float((uint32_t)i << 16);
         uint16_t hh = (uint16_t)kbi_f32_to_small(h, 10), bb = kbi_f32_to_bf16(b);
         bad16 += h != h ? (hh & 0x7fff) <= 0x7c00 || (hh ^ i) & 0x8000 : hh != i;
@@ -103,7 +104,7 @@ static void test_fill_8_bits(void) {
     CHECK_INT(bad, 0);
 }
 
-/* any start, length and alignment gives the same elements, and nothing else is written */
+/* a fill writes the same elements for any start index, length and alignment, and changes no other byte */
 static void test_splitting(void) {
     enum { N = 1003 };
     static unsigned char whole[8 * N], part[8 * N + 32];
@@ -204,7 +205,7 @@ static void test_load(void) {
     CHECK(kbi_dtype_size(-1) == 0 && kbi_dtype_size(16) == 0);
 }
 
-/* 2^20 random values; each bound is 5 standard errors */
+/* each moment of 2^20 random values is within 5 standard errors of its expected value */
 static void test_moments(void) {
     enum { N = 1 << 20 };
     float* z = (float*)malloc(N * sizeof *z);

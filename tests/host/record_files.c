@@ -129,7 +129,8 @@ static void test_full(void) {
         disk.room = 100, disk.piece = 30;
         kbi_store_add(&s, &a, 1, true), kbi_store_add(&s, &b, 1, true);
         const char* text = heard();
-        CHECK_INT(count(text, "\n"), 1); // the failure is reported once, and the array is written in the end
+        // the failed write is reported once, not at each record; the JSON array is written when the file is closed
+        CHECK_INT(count(text, "\n"), 1);
         snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
         CHECK_HAS(text, said);
         CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new array is complete
@@ -165,7 +166,8 @@ static void test_full(void) {
         kbi_store_add(&s, &a, 1, true);
         hear();
         disk.room = how == 0 ? 0 : -1, sync_error = how == 1 ? EIO : how == 2 ? EINVAL : 0;
-        CHECK_INT(kbi_store_close(&s), how == 2); // a pipe does not support fsync
+        // kbench ignores that fsync fails on a pipe, because a pipe does not support it
+        CHECK_INT(kbi_store_close(&s), how == 2);
         snprintf(said, sizeof said, "writing --json %s failed: %s", in("r.json"), strerror(how ? EIO : ENOSPC));
         CHECK_INT(count(heard(), said), how < 2), CHECK_INT(there("r.json"), how == 2),
             CHECK_INT(files(), 1 + (how == 2));
@@ -373,7 +375,8 @@ static void test_ours(void) {
         CHECK_THAT(kbi_file_ours(file, &kbi_line_mark) == rows[i].lines && errno == 0, "lines: %s", rows[i].text);
         close(file);
     }
-    // the file begins with zeros, as after a power failure, then with more blanks than the check reads
+    // first a file that begins with zero bytes (as after a power failure), then one with more blanks at the start
+    // than the check reads
     int file = open(in("h"), O_RDWR);
     CHECK(ftruncate(file, 0) == 0 && ftruncate(file, 100) == 0);
     CHECK(!kbi_file_ours(file, &kbi_array_mark) && !kbi_file_ours(file, &kbi_line_mark)), close(file);
@@ -384,15 +387,16 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Changes of a JSON Lines file while a run writes to it. The records of the run must be in the file, or in a
-// second file next to it.
+// Something changes a JSON Lines file while a run writes to it. The records of the run must be in the file, or in
+// a second file next to it.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        for (int late = 0; late < 2; late++) { // late: the change comes after the last record, otherwise before it
+        // late = 1: the file changes after the last record is written; late = 0: before that
+        for (int late = 0; late < 2; late++) {
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
             put("l", ONE "\n");
@@ -499,8 +503,8 @@ static void test_unreadable(void) {
     kbi_text_free(&all), unlink(in("l")), unlink(in("a")), kb_result_free(&r);
 }
 
-// A file that changed during the run is kept. If two runs write the same file, the run that ends last writes to
-// another file next to it.
+// A file that another program changed during the run is not overwritten. If two runs write the same file, the run
+// that ends last writes to another file next to it.
 static void test_two(void) {
     kbi_store s;
     kb_result r = record("one");
@@ -533,7 +537,8 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            CHECK_INT(count(got, "\"one\""), 2); // "one" appears once as the name and once as the operation
+            // the reader got the record, which contains "one" as its name and as its operation
+            CHECK_INT(count(got, "\"one\""), 2);
         }
         CHECK(kbi_store_close(&s)), close(reader);
     }

@@ -14,7 +14,8 @@ static void put_file(const char* text, size_t n) {
     if (f) fclose(f);
 }
 
-// Reads the file and returns the messages on stderr, in one of four rotating buffers.
+// Reads the file and returns the messages that kbench printed to stderr. The result stays valid for the next three
+// calls.
 static const char* said(kbi_records* r, bool* good) {
     static char out[4][2000];
     static int turn;
@@ -133,7 +134,7 @@ static const struct file {
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
     { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
     { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
-    // lines that end in the middle of a record
+    // these files have a line that ends in the middle of a record
     { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
     { A "}\n{\"na\n" A "}", 2, ":2: this line ends in the middle of a record" },
@@ -141,7 +142,7 @@ static const struct file {
     { A "}\n{\"name\": tr\n" A "}", -1, ":2: name is a string or null, not 't'" },
     { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line ends in the middle of a record" },
-    // files of other formats, and damaged files
+    // files of other formats, and damaged files, are rejected
     { "hello", -1, ":1: records must begin with [ or {, not 'h'" },
     { "\x7f"
       "ELF",
@@ -438,7 +439,8 @@ static void test_resume(void) {
                  { RECORD("2") ", \"status\": \"failed\"}", true, false },
                  { RECORD("3") ", \"status\": \"ok\"", false, true },
                  { "\"name\": \"4\", \"status\": \"ok\"}", false, false },
-                 { RECORD("5") ", \"status\": \"ko\"}", false, false }, // written by another version
+                 // a status that only another version of kbench could have written
+                 { RECORD("5") ", \"status\": \"ko\"}", false, false },
                  { "", false, false },
                  { RECORD("8") ", \"status\": null}", true, false },
                  { RECORD("8") ", \"status\": null} {}", false, false },
@@ -450,7 +452,7 @@ static void test_resume(void) {
                  { "{", false, false },
                  { "{\"name\":", false, false } }; // possibly written by another tool
     static const struct {
-        const char* line; // the last line, without a newline
+        const char* line; // line: the last line of the file, which has no newline
         bool record, old;
     } last[] = { { RECORD("all") ", \"status\": \"ok\"}", true, false },
                  { RECORD("torn") ", \"status\": \"o", false, true },
@@ -549,7 +551,7 @@ static const char* heard(void) {
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        // none: nothing was compared
+        // outcome `none`: nothing was compared
         int regressed, improved, more, less, open, added, removed, recovered, missed, none;
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
@@ -578,11 +580,11 @@ static void test_toll(void) {
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
-        kbi_wanted.fail_on = "noise", a.apart = 0; // without a comparison, only --goal determines the exit code
+        kbi_wanted.fail_on = "noise", a.apart = 0; // if nothing was compared, the exit code depends only on --goal
         int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
-    // a difference between two machines is not a regression, unless --ignore-env compares them
+    // a slower time on another machine is not a regression, unless --ignore-env permits the comparison
     kb_result pair[2];
     kbi_change change;
     kbi_changes all;
@@ -653,7 +655,7 @@ static void test_goals(void) {
     }
 }
 
-// Records of shards are sorted in plan order, one sweep after the other; shards without records are reported.
+// Records from several shards are sorted into the order of the plan. kbench names the shards that have no records.
 static void test_shards(void) {
     static const struct {
         const char *name, *shard;
@@ -768,7 +770,8 @@ static void test_added(void) {
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);
         kbi_text_free(&got), kbi_text_free(&want);
-        unlink(path); // an array at an absolute path, for a new and for an existing file
+        // kb_write_json writes an array to an absolute path, first as a new file, then over the existing file
+        unlink(path);
         for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, here.s));
         if (!i) CHECK(kb_write_json(r, 0, here.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
         kbi_text_free(&got), kbi_text_free(&here);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests kb_write_json and the formatting of numbers. The values must be unchanged after reading, for any contents
-// of strings and any decimal point of the locale.
+// Tests kb_write_json and the formatting of numbers. Values read from a written file must equal the original
+// values, for any contents of strings and any decimal point of the locale.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "json.h"
@@ -283,7 +283,7 @@ static void unescape(const char* s, char* out) {
             if (code < 0x80)
                 *out++ = (char)code;
             else
-                out += sprintf(out, "\xef\xbf\xbd"); // of all \u escapes, only U+FFFD occurs here
+                out += sprintf(out, "\xef\xbf\xbd"); // in this test, the only \u escape is that of U+FFFD
             s += 4;
         } else {
             const char* at = strchr("n\nt\tr\rb\bf\f", *s);

@@ -16,8 +16,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// Planted peaks in 1e12 operations or bytes per second; each request for a peak is logged. ROOFS selects a machine
-// without some peaks.
+// Returns planted peaks in 1e12 operations or bytes per second, and logs each request for a peak. The environment
+// variable ROOFS selects a simulated machine that lacks some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
@@ -54,7 +54,8 @@ static const row true_ones[] = {
     { "f16",            0,      UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_s",          "f16",  UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_said",       0,      KB_F16,  690,  UNSAID, 0, "f16",  69 / 0.7 },
-    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 }, // f16 and bf16 use the same units
+    // f16 and bf16 run on the same arithmetic units
+    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 },
     { "bf16",           0,      UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_of_f32",    "f32",  UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_s",         "bf16", UNSAID,  715,  UNSAID, 0, "bf16", 71.5 / 0.72 },
@@ -69,19 +70,21 @@ static const row true_ones[] = {
     { "int8_said",      0,      KB_I8,   1490, UNSAID, 0, "int8", 149 / 1.5 },
     { "f64_s",          "f64",  UNSAID,  29,   UNSAID, 0, "f64",  29 / 0.3 },
     { "f64_said",       0,      KB_F64,  29,   UNSAID, 0, "f64",  29 / 0.3 },
-    { "i32_s",          "i32",  UNSAID,  5000, UNSAID, 0, "",     0 }, // there is no peak for i32
+    // kbench measures no peak for i32 arithmetic
+    { "i32_s",          "i32",  UNSAID,  5000, UNSAID, 0, "",     0 },
     { "i32_moves",      "i32",  UNSAID,  5,    UNSAID, 0.3, "copy", 30 },
     { "reads",          0,      UNSAID,  0,    UNSAID, 1.25, "copy", 125 },
     { "reads_said",     0,      UNSAID,  0,    KB_READ, 1.25, "read", 125 / 1.3 },
     { "writes_said",    0,      UNSAID,  0,    KB_WRITE, 0.85, "write", 85 / 0.9 },
-    { "writes_left",    0,      UNSAID,  0,    KB_WRITE, 1.04, "write", 104 / 0.9 }, // some written data stays in L2
+    // some of the written data stays in L2 and does not reach DRAM
+    { "writes_left",    0,      UNSAID,  0,    KB_WRITE, 1.04, "write", 104 / 0.9 },
     { "copies_said",    0,      UNSAID,  0,    KB_COPY, 0.98, "copy", 98 },
     { "in_cache",       0,      UNSAID,  0,    UNSAID, 0.4, "copy", 40 },
     { "memory_first",   "bf16", UNSAID,  72,   UNSAID, 0.6, "copy", 60 },
     { "neither_much",   "bf16", UNSAID,  72,   UNSAID, 0.3, "copy", 30 },
     { "compute_first",  "bf16", UNSAID,  432,  UNSAID, 0.5, "bf16", 60 },
 };
-static const row impossible[] = { // rates 1.3 times the applicable peak
+static const row impossible[] = { // each case reaches 1.3 times the peak that applies, which is impossible
     { "x_f64",          "f64",  UNSAID,  39,   UNSAID, 0, "ABOVE_ROOF", 0 },
     { "x_f64_said",     0,      KB_F64,  39,   UNSAID, 0, "ABOVE_ROOF", 0 },
     { "x_f32_said",     "bf16", KB_F32,  78,   UNSAID, 0, "ABOVE_ROOF", 0 },
@@ -243,14 +246,17 @@ static void test_no_cublas(void) {
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) check_roof(unknown[i], "", 0);
     check_roof("memory_first", "copy", 60);
-    CHECK_STR(get("memory_first", "compute_roof"), "null"); // the peak is unknown
-    check_roof("neither_much", "", 0);                      // the unknown arithmetic peak may be the bound
+    // the record names no arithmetic peak, because that peak is unknown
+    CHECK_STR(get("memory_first", "compute_roof"), "null");
+    // no percentage, because the bound may be the unknown arithmetic peak
+    check_roof("neither_much", "", 0);
     check_roof("x_f32_said", "ABOVE_ROOF", 0);              // a rate above a known peak still gets ABOVE_ROOF
     check_roof("x_f64", "ABOVE_ROOF", 0);
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak: a missing peak is judged differently from an unknown peak.
+// A device without fp8 units has no fp8 peak. A peak that does not exist is judged differently from a peak that
+// could not be measured.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
@@ -268,7 +274,8 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // the worker dies in the middle of the cases
+    // the worker process dies after some of the cases
+    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read");
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
     check_roof("f16_said", "f16", 69 / 0.7);
@@ -310,7 +317,7 @@ static void test_judge(void) {
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
     kb_result_free(&r);
-    r = judged(&m, NAN, 2000e12 * SECONDS); // no cache makes arithmetic faster
+    r = judged(&m, NAN, 2000e12 * SECONDS); // a hot cache cannot make arithmetic exceed its peak
     CHECK(above(&r));
     kb_result_free(&r);
     // the case is cold, but its data is small, so it may still be in a cache
@@ -339,7 +346,7 @@ static void test_judge(void) {
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
-    CHECK(r.bound == NULL); // the bound of the case is not memory
+    CHECK(r.bound == NULL); // above the copy peak of a core, memory is not named as the bound
     kb_result_free(&r);
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");

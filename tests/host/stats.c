@@ -43,7 +43,7 @@ typedef struct expected_gamma {
 // -- checks ------------------------------------------------------------------------------------------------
 
 static const char* current = "";
-#undef CHECK // redefined, so that a failure also names the tested part
+#undef CHECK // CHECK is redefined, so that the message of a failure also names the part of this test
 #define CHECK(c) test_check((c) ? 1 : 0, __FILE__, __LINE__, "%s [%s]", #c, current)
 #define check(ok, what, line) test_check((ok) ? 1 : 0, __FILE__, (line), "%s [%s]", (what), current)
 
@@ -238,7 +238,8 @@ static void plant(int64_t n, double cv, double rho, double trend, double step, d
 static void test_constant(void) {
     begin("constant");
     for (int64_t n = 1; n <= 400; n = n < 12 ? n + 1 : n * 2) {
-        for (int64_t i = 0; i < n; i++) sample[i] = 0.1; // the sum of 0.1 is inexact
+        // all samples are 0.1; their floating-point sum is inexact, but the mean must be 0.1
+        for (int64_t i = 0; i < n; i++) sample[i] = 0.1;
         const kb_stats s = kb_summarize(sample, n);
         CHECK(summary_is_sound(&s, n) && s.median == 0.1 && s.mean == 0.1 && s.min == 0.1 && s.max == 0.1);
         CHECK(s.mad == 0 && s.distinct == 1 && s.bimodal == 0 && s.drift_significant == 0 && is_nan(s.lag1));
@@ -283,7 +284,7 @@ static void test_not_finite(void) {
     }
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 1e150 : -1e150) * (i % 7 ? 1.0 : 1e-300);
     kb_stats s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the largest magnitudes that are accepted
+    CHECK(summary_is_sound(&s, 400)); // magnitudes of 1e150, the largest that kb_summarize accepts
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
     s = kb_summarize(sample, 400);
     CHECK(summary_is_sound(&s, 400)); // the smallest magnitudes
@@ -306,7 +307,7 @@ static void test_modes(void) {
     sample[77] = 5600 * 1.048;
     sample[50] = 56000; // one outlier; the gap below it is wider than the gap between the two modes
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, each with MAD 0
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // two exact values: each mode has MAD 0
     CHECK(kb_summarize(sample, 100).bimodal);
     // samples with two values that differ by 5 % are bimodal only if the timer is known to resolve that difference
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
@@ -329,7 +330,8 @@ static void test_quantised(void) {
             CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
         }
     }
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536; // IQR 0: the adjacent tick is no outlier
+    // although the interquartile range is 0, the next clock tick is not an outlier
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536;
     kb_stats s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i < 99 ? 1504 : 150400; // 100 times the median is an outlier
@@ -496,14 +498,15 @@ static void test_spread(void) {
     CHECK(s[1].sd > 0.1 + 1e-3 && s[1].sd < 1 && s[1].df > 2 && s[1].df < 4);
     CHECK(close_to(s[3].sd, 0.001, 1e-9) && s[3].df == 2);
     kbi_spread_of(four, 3, 3, time, 0.0, s);
-    CHECK(s[0].hi - s[0].mean < 4.302653 * sqrt(1.0 / 3)); // pooled variance: narrower than its own t(2) interval
+    // pooling narrows the interval: it is narrower than a t interval from the case's own 3 processes
+    CHECK(s[0].hi - s[0].mean < 4.302653 * sqrt(1.0 / 3));
     const double gaps[] = { 1, NAN, 3, 7, NAN, NAN, NAN, INFINITY, NAN, 2, 2, 2 };
     kbi_spread_of(gaps, 3, 4, time, 0.0, s);
     CHECK(s[0].n == 2 && s[0].mean == 2 && is_finite(s[0].lo) && s[0].lo < 1 && s[0].hi > 3);
     CHECK(s[1].n == 1 && s[1].mean == 7 && is_nan(s[1].lo) && is_nan(s[1].hi));
     CHECK(s[2].n == 0 && is_nan(s[2].mean) && is_nan(s[2].lo));
     CHECK(s[3].n == 3 && s[3].lo == 2 && s[3].hi == 2);
-    // cases of unknown duration are pooled as if their durations were equal
+    // cases whose durations are unknown are pooled as if all had the same duration
     const double unknown[] = { NAN, 0, -1 };
     kbi_spread_of(four, 3, 3, unknown, 0.0, s);
     CHECK(s[1].sd > 0.1 + 1e-3);
@@ -651,8 +654,8 @@ static void test_parts(void) {
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
-    // Two modes: each has at least a tenth of the samples. The gap between two modes is at least 5 MAD, 5 times
-    // the resolution and 1 % of the median. At most 2 % of the samples lie in the gap.
+    // Samples have two modes if each mode holds at least a tenth of the samples. The gap between two modes is at
+    // least 5 MAD, 5 times the resolution and 1 % of the median. At most 2 % of the samples lie in the gap.
     double x[200], scratch[200];
     const struct {
         int n, low, between;

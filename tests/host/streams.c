@@ -96,7 +96,7 @@ static void test_order(void) {
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, "call 2 of");
     starts(KBI_STREAM_PER_THREAD);
     WRONG(0, KB_FLAG_SIDE_STREAM, "the per-thread default stream that kb->stream does not wait for");
-    // A host synchronisation also joins a stream, but is reported.
+    // A host synchronisation in the block also joins a stream, but kbench reports it as SYNC_INSIDE.
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), starts(KB);
     WRONG(0, KB_FLAG_SYNC_INSIDE, "cudaStreamSynchronize, call 4");
     fork_to(A), starts(A), call(CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
@@ -108,29 +108,30 @@ static void test_order(void) {
     // Blocks that may synchronise or allocate are timed until all work has ended.
     starts(A);
     FINE(KB_EXPECT_SYNC);
-    // Ordering by memory: one stream writes a value, and another stream waits for the value.
+    // Two streams can also be ordered by a value in memory: one stream writes the value, and the other waits for
+    // it.
     fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
         call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
-    // A hundred unjoined streams, then a hundred joined streams.
+    // A block with a hundred unjoined streams is wrong; a block with a hundred joined streams is correct.
     for (int i = 0; i < 100; i++) starts((uint64_t)(1000 + i));
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 1 of the block");
     for (int i = 0; i < 100; i++) fork_to((uint64_t)(1000 + i)), starts((uint64_t)(1000 + i)), join_from((uint64_t)(1000 + i));
     FINE(0);
-    // A hundred forks and joins of one stream.
+    // A block forks and joins one stream a hundred times.
     for (int i = 0; i < 100; i++) fork_to(A), starts(A), join_from(A);
     FINE(0);
     CHECK_INT(v.work, 100);
 }
 
 static void test_capture(void) {
-    // A block that captures work itself is not analysed.
+    // If the block itself captures CUDA work into a graph, its calls are not analysed.
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     judge(0);
     CHECK_INT(v.known, 0), CHECK_INT(v.flag, -1);
     CHECK_STR(v.note, "the block captures work into a graph of its own (cudaStreamBeginCapture)");
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
-    FINE(KB_EXPECT_SYNC); // timed until all work has ended
+    FINE(KB_EXPECT_SYNC); // with KB_EXPECT_SYNC, the block is timed until all its work has ended
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);

@@ -26,7 +26,8 @@ static int played_kill(pid_t process, int number) {
 #undef poll
 #undef kill
 
-enum { FIRST = 5, CASES = 3 }; // indices in the plan: the group is part of a longer plan
+// FIRST: index in the plan of the first case of the group; CASES: number of cases in the group
+enum { FIRST = 5, CASES = 3 };
 
 static kb_entry entry;
 static kbi_case cases[FIRST + CASES];
@@ -71,12 +72,14 @@ static void test_possible(void) {
     const struct {
         int type, index;
         uint64_t size;
-        bool measuring, looking; // whether the message is valid while the worker measures, and while it profiles
+        // measuring: the message is valid while the worker measures cases; looking: while the worker profiles
+        // cases
+        bool measuring, looking;
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
                  { KBI_ENTER, FIRST, 0, true, true },
                  { KBI_ENTER, FIRST + CASES - 1, 0, true, true },
-                 { KBI_ENTER, FIRST + 1, 0, false, false }, // this case was not requested
+                 { KBI_ENTER, FIRST + 1, 0, false, false }, // the supervisor did not request this case
                  { KBI_ENTER, FIRST - 1, 0, false, false },
                  { KBI_ENTER, FIRST + CASES, 0, false, false },
                  { KBI_ENTER, FIRST, 1, false, false },
@@ -195,7 +198,7 @@ static void test_lost(void) {
     }
     CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
     s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
-    lost(s, 1, 0), CHECK_INT(s->done, 0); // no case is left
+    lost(s, 1, 0), CHECK_INT(s->done, 0); // the group has no case left that could have caused the crash
     // The message says whether the process had run other cases before. After a failure, the next job gets a new
     // worker.
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
@@ -233,7 +236,8 @@ static void test_leaving(void) {
         CHECK(stays ? waited >= 1900 && waited <= 4000 : waited == 0);
         if (stays && !w.ended) waitpid(process, &status, 0);
         CHECK(read(ends[0], ends, 1) < 0), close(ends[1]);
-        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // no worker is left
+        // ends a worker that has already ended, which has no effect
+        kbi_worker_end(&w, false), kbi_worker_end(&w, true);
     }
 }
 
@@ -244,7 +248,7 @@ static void test_listen(void) {
         double timeout, since, spent; // s
         int current;
         bool machine, gone; // machine: the worker measures the machine; gone: the worker exits
-        const char* says;   // message of the second case, which is the first requested case; "": no message
+        const char* says;   // expected message of case 1, the first case that the supervisor requested; "": none
     } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
                  { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
                  { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },
@@ -279,7 +283,7 @@ static void test_listen(void) {
 
 // --- time per case, and requests ---
 
-// The time of a wait counts as time of the current case, but not while the worker measures the machine.
+// Time that the supervisor waits counts as time of the current case, except while the worker measures the machine.
 static void test_spent(void) {
     int ends[2];
     for (int how = 0; how < 3; how++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the table of hand-written records. Machines, groups, headings and units must be correct for any order and
-// any text of the records.
+// Tests the table of hand-written records. The headings of machines and groups, and the units, must be correct for
+// any order of the records and any text in them.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -136,7 +136,8 @@ static void test_rates(void) {
                     " n=3                     1.000  0.10%    400.0\n");
     CHECK_INT(times("GB/s"), 1); // GB/s appears only in the heading of the machine
     CHECK_INT(times("roof"), 0);
-    records[1].items_per_second = 2.5e6; // a column appears in the first row that needs it and in all later rows
+    // a column appears from the first row that has a value for it to the last row
+    records[1].items_per_second = 2.5e6;
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
     CHECK_HAS(text, "sweep                  time ms     +-  TFLOP/s Mitems/s\n"
@@ -180,7 +181,8 @@ static void test_units(void) {
               "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
     CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
     clear();
-    // in a comparison, the slowest and the fastest time have the same column and unit
+    // all implementations of a comparison have their times in the same column and unit, even if the times differ
+    // much
     for (int k = 0; k < 2; k++)
         add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
     CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
@@ -219,7 +221,7 @@ static void test_width(void) {
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
         if (width == 40) CHECK_INT(gone, 9);
-        if (width == 40) CHECK_INT(times("+\n"), 2); // a row has more marks than fit
+        if (width == 40) CHECK_INT(times("+\n"), 2); // a row with more marks of flags than fit ends with "+"
     }
     clear();
 }
@@ -262,7 +264,7 @@ static void test_columns(void) {
     clear();
 }
 
-// rows have marks of flags; the legend below the table gives the meaning and the fix of each flag
+// a row shows a short mark for each flag; the legend below the table gives the meaning and the fix of each flag
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
@@ -277,7 +279,7 @@ static void test_flags(void) {
     CHECK_HAS(text, "UV UNVERIFIED, 2 cases:");
     CHECK_HAS(text, "FE FEW, 2 cases:");
     clear();
-    // advice depends on the device of the case
+    // the advice for a flag depends on whether the case runs on a GPU or on the CPU
     r = add("one", "default", 1, NAN);
     r->status = KB_FAILED, r->flags = (uint64_t)1 << KB_FLAG_OVERRUN;
     CHECK_HAS(shown(80, 0, NULL, NULL), "compute-sanitizer");

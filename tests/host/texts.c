@@ -32,7 +32,7 @@ static void test_growing(void) {
     char long_one[2000];
     kbi_text t = { NULL, 0, 0 };
     size_t n = 0;
-    // sizes around the length of the buffer for the first formatting attempt
+    // kbi_putf first formats into a small buffer; these lengths are just below and above the size of that buffer
     for (int size = 509; size < 515; size++) {
         memset(long_one, 'a' + size % 26, sizeof long_one), long_one[size] = 0;
         kbi_putf(&t, "%s", long_one);
@@ -205,7 +205,7 @@ static void test_columns(void) {
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
-    rows[0].items_per_second = 0.001; // readable in no unit
+    rows[0].items_per_second = 0.001; // 0.001 is not readable in any unit of this column
     CHECK(!kbi_cell_reads(&c, all, 3));
     c = cell_of("time"), c.scale = 1; // the unit is ms, although us would suit better
     rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
@@ -241,7 +241,8 @@ static void test_progress(void) {
         double finished;
         const char* says;
     } left[] = { { 380, "  10 s left" }, { 90, "  5 min left" }, { 300, "  90 s left" }, { 295, "  1.6 min left" } };
-    for (int i = 0; i < 4; i++) { // 10 s have passed, and the finished groups took all of their allowed time
+    // 10 s have passed; every finished group took exactly the time that it was allowed
+    for (int i = 0; i < 4; i++) {
         p.last = 0, p.began = kbi_now() - 10 * (int64_t)1000000000;
         p.finished = p.took = left[i].finished, p.group_began = 0;
         hold(stderr);
@@ -264,7 +265,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
-    kbi_progress_begin(&p, 50); // the next device starts from zero
+    kbi_progress_begin(&p, 50); // the progress of the next device starts from zero
     CHECK_REAL(p.allowed, 50, 0), CHECK_REAL(p.finished, 0, 0), CHECK_REAL(p.took, 0, 0);
     p.began -= 5 * (int64_t)1000000000;
     kbi_progress_group(&p, 20);
@@ -506,7 +507,7 @@ static void test_found(void) {
     CHECK(kbi_hash(14695981039346656037u, "foobar") == 0x85944171f73967e8u && kbi_hash(5, "") == 5);
     CHECK(kbi_hash(14695981039346656037u, "\xff") == (14695981039346656037u ^ 255) * 1099511628211u);
     char name[70];
-    for (int k = 62; k < 66; k++) { // the longest names that are compared
+    for (int k = 62; k < 66; k++) { // names of up to 63 characters are compared; longer ones have distance 64
         memset(name, 'a', sizeof name), name[k] = 0;
         CHECK_INT(kbi_distance(name, "b"), k < 64 ? k : 64), CHECK_INT(kbi_distance("b", name), k < 64 ? k : 64);
     }
@@ -534,7 +535,8 @@ static void test_found(void) {
             wrong += i != 1 && kbi_set_add(&set, key == 1 ? 5 : key) == (turn > 0);
             wrong += (slot->key != 0) != (turn > 0) || (turn && slot->at != i * 3);
             if (!turn) kbi_map_take(&map, slot, key, i * 3);
-            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3); // adding a key again changes nothing
+            // adding a key that the map already has does not change the map
+            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3);
             wrong += map.n != (size_t)(turn ? 3000 : i + 1) || 2 * map.n > map.size;
         }
     CHECK_INT(wrong, 0), CHECK_INT(set.n, 2999), CHECK_INT(map.n, 3000), CHECK(set.size == 8192 && map.size == 8192);
@@ -550,7 +552,7 @@ static void test_pipes(void) {
     CHECK(kbi_write_all(ends[1], "abc", 3) && kbi_write_all(ends[1], "defgh", 5) && kbi_write_all(ends[1], NULL, 0));
     CHECK(kbi_read_all(ends[0], got, 7) && strcmp(got, "abcdefg") == 0 && kbi_read_all(ends[0], got, 0));
     close(ends[1]);
-    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // only one of two bytes arrived
+    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // the other end sent one byte of two and was closed
     close(ends[0]);
     CHECK(!kbi_write_all(ends[1], "a", 1) && !kbi_read_all(ends[0], got, 1));
     int file = mkstemp(path);
@@ -640,13 +642,13 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // tests single changes: the words that describe a change, and whether a long list includes the change
+    // tests single changes: the words for a change, and whether a shortened list of changes includes it
     kb_result before, after;
     kbi_change c;
     const char* colour;
     enum { BETTER = 1, WORSE, FAILS };
     static const struct {
-        // way: sum of 1 (regressed), 2 (improved), 4 (more memory) and 8 (less memory)
+        // way: what changed, as a sum of 1 (slower), 2 (faster), 4 (more memory) and 8 (less memory)
         int without, was, is, verdict, way, colour;
         const char* says;
         bool notable;
@@ -884,7 +886,7 @@ static void test_choice(void) {
     }
     CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
     for (int name = 62; name < 66; name++)
-        for (int said = 126; said < 130; said++) { // values about as long as the buffer
+        for (int said = 126; said < 130; said++) { // option values whose length is close to the size of the buffer
             memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
             const char* end = kbi_where_next(many, key, value);
             CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
@@ -902,7 +904,7 @@ static void test_choice(void) {
     CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
     kbi_panel panel;
     memset(&panel, 0, sizeof panel);
-    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // the product of all numeric axes
+    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // if no axis is chosen, x is the product of all numeric axes
     panel.axis = "p", CHECK_REAL(kbi_panel_x(&panel, &r), 0.5, 0);
     double x[] = { 3, 1, 2, 1, 3, 3 }, one[] = { 5 };
     CHECK_INT(kbi_unique(x, 6), 3), CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
@@ -947,7 +949,8 @@ static void test_sweeps(void) {
         CHECK_REAL(fit.c, 2e-3, 1e-9), CHECK(fit.off < 1e-9);
         CHECK_REAL(fit.e[0], together ? 1.5 : 2, 1e-9);
         if (!together) CHECK_REAL(fit.e[1], 0.5, 1e-9);
-        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1; // 10 % above or below the power law
+        // each time is 10 % above or 10 % below the power law
+        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1;
         CHECK(kbi_fit_of(&s, s.timed, &fit));
         double squares = 0;
         for (int i = 0; i < n; i++) {
@@ -959,7 +962,7 @@ static void test_sweeps(void) {
         }
         CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
         kbi_subset two = { s.timed.of, 2 };
-        CHECK(!kbi_fit_of(&s, two, &fit)); // only two values of an axis
+        CHECK(!kbi_fit_of(&s, two, &fit)); // no fit, because the axis has only two values
         kbi_arena_free(&s.arena);
         for (int i = 0; i < n; i++) kb_result_free(&of[i]);
     }
@@ -972,7 +975,7 @@ static void test_sweeps(void) {
     CHECK(!kbi_solve(b, 2));
 }
 
-// Tests values of a record as figures show them.
+// Tests the values of a record (axes and metrics) that a figure shows.
 static void test_metrics(void) {
     static const struct {
         int metric;
@@ -1006,7 +1009,8 @@ static void test_metrics(void) {
     CHECK(kbi_metric_of(KBI_METRIC_ROOF, &r, v) && v[0] == 50 && v[1] == 12.5 && v[2] == 100);
     CHECK(!kbi_metric_of(KBI_METRIC_GFLOPS, &r, v));
     static const double broken[][2] = { { NAN, 8 }, { 1, NAN }, { 0, 8 }, { -1, 8 }, { 4, 3 }, { 1, INFINITY } };
-    for (int i = 0; i < KBI_COUNT(broken); i++) { // an invalid interval is replaced by the median
+    // a record with an invalid interval is drawn with an interval of zero width, at the median
+    for (int i = 0; i < KBI_COUNT(broken); i++) {
         r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
         CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
     }
@@ -1046,7 +1050,7 @@ static void test_metrics(void) {
     r.time_ms_p95 = 30; // p95 includes all samples
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
-    // if the percentiles are unknown, the range is computed from the medians alone
+    // if the records have no percentiles, the range of the axis is computed from the medians alone
     r.time_ms_p5 = r.time_ms_p95 = NAN;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
@@ -1177,8 +1181,8 @@ static void test_cells(void) {
     }
 }
 
-// Tests the measured peaks of a machine, which are taken from its records. Old records name no peak, so the peak
-// follows from the efficiency.
+// Tests the measured peaks of a machine, which are taken from its records. Records of old versions do not name
+// their peak; it is then computed from the rate and the efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];
@@ -1193,13 +1197,14 @@ static void test_ceilings(void) {
     kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
-    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0); // the largest value of all records
+    // the peak is the largest value among all records
+    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0);
     CHECK_STR(c.memory[1].name, "read"), CHECK_REAL(c.memory[1].of, 4400, 0);
     CHECK_STR(c.memory[2].name, "memory"), CHECK_REAL(c.memory[2].of, 3000, 1e-12);
     CHECK_STR(c.compute[0].name, "f32"), CHECK_STR(c.compute[1].name, "f16"), CHECK_REAL(c.compute[1].of, 9e5, 0);
     CHECK_STR(c.compute[2].name, "f64"), CHECK_REAL(c.compute[2].of, 25000, 1e-12);
     CHECK_REAL(kbi_ceiling_most(c.memory, 3), 4400, 0), CHECK_REAL(kbi_ceiling_most(c.compute, 0), 0, 0);
-    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records name their peak
+    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records contain the name of their peak
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
     r[3].compute_roof = NULL, r[3].roof = "read", r[2].roof = NULL, r[2].bound = "compute";

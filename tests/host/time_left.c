@@ -61,7 +61,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, -2, 3), CHECK_REAL(b.cases, 10, 1e-12);
     b.shares = 15, b.until = 100000000000;
     CHECK_REAL(kbi_budget_share(&b, &o, 0), 100.0 / 15, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // the group takes 3 s more than its share
+    // the group takes 3 s more than its share of the budget
+    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3);
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 1, 1e-12), CHECK(b.begun);
     CHECK_REAL(kbi_budget_share(&b, &o, 10000000000), (90 - 30) / 15.0, 1e-9);
     // a group that takes less time than its share does not change the recorded overhead
@@ -84,7 +85,8 @@ static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
-    p.allowed = 100, p.finished = 50, p.current = 50; // the second of two equal groups begins
+    // two groups are allowed 50 s each; the first has ended and the second begins
+    p.allowed = 100, p.finished = 50, p.current = 50;
     p.group_began = 10;
     p.took = estimated;
     p.processes = processes, p.process = 1;
@@ -170,11 +172,12 @@ int main(void) {
                            "%s, %d x %d: %.2f times the true time at the end", runs[i].name, groups[g], cases[c],
                            r.late);
             }
-    // The first estimate is computed from the options.
-    // half a second of warm-up and one second of samples per case
+    // The first estimate of the remaining time is computed from the options alone. each case takes half a second
+    // of warm-up and one second of samples
     CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--fast").first, 3, 1e-9);
-    CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9); // two warm-ups; the baseline is measured twice
+    // a group of two implementations has two warm-ups, and the A/A control measures the baseline a second time
+    CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--max-time=4s").first, 50, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--warmup=3s").first, 40, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--timeout=1s").first, 10, 1e-9);

@@ -51,7 +51,7 @@ static void test_round_trip(void) {
     CHECK(!kbki_tuned_write(path, &t, H100));
     CHECK(!read_all());
     CHECK_INT(list.count, 1);
-    // the last line for a key is valid
+    // if several lines of the file have the same key, the last one is valid
     CHECK(kbki_tuned_find(&list, &t) && kbki_tuned_find(&list, &t)->by.way == KBKI_WG_small);
     CHECK(!kbki_tuned_find(&list, &other));
     for (int i = 0; i < 5; i++) {

@@ -87,10 +87,10 @@ static int virtual_dlclose(void* library);
 
 // --- the runtime ---
 
-typedef struct function { // a kernel function; also holds the properties of a kernel node
+typedef struct function { // a kernel function, or a kernel node of a graph, with its launch properties
     char name[64];
     size_t bytes;                // of its arguments
-    int blocks, threads, shared; // launch dimensions, if not 0
+    int blocks, threads, shared; // number of blocks, threads per block, bytes of shared memory; 0: not set
     int cluster;
     bool dry; // cannot write
 } function;
@@ -143,7 +143,7 @@ static struct device {
     int lost;              // number of launches that must reload page tables after an eviction
     bool idle;             // the GPU is idle: the clock is low, without a throttle reason
     bool aside;            // a kernel left persisting data in L2, which survives evictions
-    double cycles;         // clock cycles per ns; 0 means 1.98
+    double cycles;         // SM clock in cycles per ns (GHz); 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
     bool preempted;        // the next cudaDeviceSynchronize takes 200 us longer, because the host is preempted
@@ -160,15 +160,15 @@ static struct device {
         void* p;
         size_t bytes;
     } blocks[4096];
-    struct { // the data in L2 (besides the evicting buffer), and the access policy window
+    struct { // cached: the data in L2, without the buffer that evicts L2; window: the access policy window
         const char* p;
         size_t bytes;
     } cached, window;
-    bool persists; // the cached data persist
+    bool persists; // the cached data are marked as persisting
     size_t limit;  // bytes of L2 reserved for persisting data
     int modules;
-    double (*at_graph)(void); // called at each graph launch; returns extra ns
-    const char* no_launch;    // a kernel whose launches fail
+    double (*at_graph)(void); // called at each graph launch; returns the ns by which the launch takes longer
+    const char* no_launch;    // name of the kernel whose launches fail
 } gpu;
 
 // Values of environment variables that do not change within a process. They are read once, because calling getenv
@@ -210,8 +210,8 @@ static struct tracing {
     unsigned on; // bit k is set if activity records of kind k are enabled
     double host; // host clock, ns
     unsigned correlations;
-    bool switched; // tracing was switched on or off since the last launch
-    int kernels;   // number of recorded kernels of the block
+    bool switched; // CUPTI tracing was switched on or off since the last kernel launch
+    int kernels;   // number of kernels of the timed block that CUPTI has recorded
     activity records[1 << 14];
     int n;
 } tracing;
@@ -364,7 +364,7 @@ static double metric(const char* name) {
     size_t n = strlen(name);
     for (const char* s = all; s && *s; s += strcspn(s, ","), s += *s == ',')
         if (ranging.read > 0)
-            break; // the range contains kbench's own kernel, not the block
+            break; // the profiled range contains kbench's own read kernel, not the timed block
         else if (strncmp(s, name, n) == 0 && s[n] == ':')
             return strtod(s + n + 1, NULL);
     if (ranging.read > 0 && strcmp(name, "dram__bytes.sum") == 0)
@@ -381,7 +381,7 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) // a second call returns an error
+    if (RANGE("cuptiProfilerInitialize")) // a second call of cuptiProfilerInitialize returns an error
         return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
@@ -456,7 +456,7 @@ static void* range_symbol(const char* name) {
 
 static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 200 ? 170 : bytes < 600 ? 380 : 600; }
 
-// Returns the amount in ns by which event times depend on the launch configuration.
+// Returns the part of an event time, in ns, that depends on the launch configuration.
 static double cost_of_shape(const function* f) {
     return 90.0 * (KBI_MIN(f->blocks, 132) > 1) + 0.05 * f->threads + 0.001 * f->shared + 40.0 * (f->cluster > 1) +
            110.0 * !f->dry;
@@ -482,7 +482,7 @@ static void execute(const operation* o, int kernels_behind) {
     if (o->kind == WAIT) {
         int64_t began = kbi_now(), limit = o->ns > 0 ? (int64_t)o->ns : INT64_MAX;
         while (!*o->flag && kbi_now() - began < limit)
-            usleep(200); // waits until the host or the watchdog opens the gate
+            usleep(200); // waits until the host or the watchdog opens the launch gate
     } else if (o->kind == EVENT) {
         // each pair of events has its own time offset
         o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index;
@@ -567,10 +567,11 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    if (virtual_tool && o.kind == KERNEL) drain(s); // simulates tools that wait for every launch
+    // simulates a tool that waits for the end of every kernel launch
+    if (virtual_tool && o.kind == KERNEL) drain(s);
     if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
     if (o.kind == KERNEL) tracing.switched = false;
-    if (o.kind == WAIT || s->n) // the gate is closed: later work waits
+    if (o.kind == WAIT || s->n) // the launch gate is closed, so later work in the stream waits
         s->queue[s->n++] = o;
     else { // the host takes 3 us for a launch
         gpu.now += 3000;
@@ -696,7 +697,7 @@ cudaError_t cudaMemset(void* p, int value, size_t n) {
     if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20)
         memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
     else if (n <= (size_t)64 << 20)
-        memset(p, value, n); // skips the buffer that is only used to evict L2
+        memset(p, value, n); // a larger buffer only serves to evict L2, so its bytes are not set
     gpu.zeros = value == 0;
     called_for("bytes set", (double)n);
     return cudaSuccess;
@@ -723,7 +724,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcp
         memcpy(to, from, n);
     return submit(s, o);
 }
-// Other code always uses 100 MiB of the pool, independently of the cases.
+// Of the memory pool, 100 MiB are always in use by code that is not part of a case.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
     called(__func__);
     return (void)d, (void)pool, cudaSuccess;
@@ -894,7 +895,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    // the compiled attributes of the kernels differ from the attributes of their launches
+    // fails, because this call returns attributes of the compiled kernel, which may differ from those of the
+    // launch
     (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }
@@ -1197,7 +1199,8 @@ typedef struct matrix {
     int type;
     double side;
 } matrix;
-static int lt_version[] = { 13, 14 }; // the address of an element is the handle of the library
+// the address of element k is the handle of the k-th simulated cuBLASLt library
+static int lt_version[] = { 13, 14 };
 static int lt_create(void** handle) {
     if (getenv("VIRTUAL_CUBLAS_SLOW")) usleep(400000);
     called(__func__);
@@ -1295,7 +1298,8 @@ static void* virtual_dlopen(const char* name, int mode) {
         if (atoi(dot + 1) == lt_version[i] && strstr(versions, dot + 1)) return &lt_version[i];
     return NULL;
 }
-static int virtual_dlclose(void* library) { // simulated libraries were never opened
+// a simulated library was never opened, so only real libraries are closed
+static int virtual_dlclose(void* library) {
     return library == &lt_version[0] || library == &lt_version[1] ? 0 : dlclose(library);
 }
 static void* virtual_dlsym(void* library, const char* name) {

@@ -83,7 +83,7 @@ extern "C" __global__ void kbi_write(uint4* dst, uint64_t n16, uint32_t value) {
     for (; i < n16; i += threads) __stcs(dst + i, v);
 }
 
-// kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+// kbi_spin(cycles): every thread waits until the clock of its SM has advanced by `cycles` clock cycles.
 extern "C" __global__ void kbi_spin(uint64_t cycles) {
     uint64_t begin = cycle();
 #pragma unroll 1
@@ -160,7 +160,7 @@ BOTH void philox(uint32_t w[4], uint64_t block, uint32_t tensor, uint32_t purpos
 
 // -ln(m / 2^24), m = 1 .. 2^24
 BOTH double minus_log(uint32_t m) {
-    const uint64_t root = (uint64_t)0x3fe6a09e << 32; // the upper half of sqrt(1/2)
+    const uint64_t root = (uint64_t)0x3fe6a09e << 32; // the upper 32 bits of sqrt(1/2) as a double
     double f = (double)(int32_t)m, s, q, series;
     uint64_t bits;
     memcpy(&bits, &f, sizeof bits);

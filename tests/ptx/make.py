@@ -32,8 +32,8 @@ FILES = [os.path.normpath(os.path.join(HERE, "..", "..", name)) for name in ("kb
 BEGIN = "// Compiled by nvcc from CUDA C"
 END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
-COLUMNS = 118  # maximum length of a line of the header
-LITERAL = 4095  # C guarantees no longer string literals
+COLUMNS = 118  # maximum length of a line of kbench.h, in characters
+LITERAL = 4095  # longest string literal that every C compiler must accept, in characters
 # the line of engine.cu after which the kernels of the second module begin
 APART = re.compile(r"^// --- from here on: (\w+), a module of its own", re.M)
 DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64 TF32 E4M3 E5M2".split()
@@ -88,7 +88,8 @@ def statements(body):
     found = []
     for line in body.split("\n"):
         line = " ".join(line.split())
-        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)  # an inline function of a CUDA header is enclosed in braces
+        # the statement of an inline function from a CUDA header is enclosed in braces
+        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)
         line = scope.group(1) if scope else line
         label = re.match(r"^(\$\w+): ?(.*)$", line)
         if label:
@@ -123,7 +124,7 @@ def straighten(lines):
 
 
 def layout(lines):
-    """Joins statements to lines of PTX that are as long as the header's columns allow."""
+    """Joins statements to lines of PTX that fill the width of a line of kbench.h."""
     out = []
     for s in lines:
         if out and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:

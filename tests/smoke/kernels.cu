@@ -15,7 +15,7 @@ static const kbk_op operations[] = { KBK_OPS(KBKI_OP_ROW) };
 
 typedef struct {
     const char *op, *dir, *variant;
-    int word, dtype, sm; // sm: minimum compute capability; KBK_SM_90a: exactly 9.0
+    int word, dtype, sm; // sm: minimum compute capability that the kernel needs; KBK_SM_90a: it needs exactly 9.0
     kbk_launch_fn launch;
     int64_t batch, heads, rows, cols, depth;
 } kernel;
@@ -79,7 +79,8 @@ static void* zeros(size_t count, size_t size) {
     exit(1);
 }
 
-// Runs the kernel twice, because the second launch uses the same workspace. Returns NULL, or the error.
+// Launches the kernel twice, to test that a second launch with the same workspace is also correct. Returns NULL if
+// the results are correct, otherwise an error message.
 static const char* run(const kernel* k, const kbk_op* op) {
     static char text[400];
     static kbk_tensor tensors[KBK_MAX_TENSORS];
@@ -102,7 +103,8 @@ static const char* run(const kernel* k, const kbk_op* op) {
         if (t->role == KBK_IN) {
             kbk_fill(t, ins, k->dtype, 42, 0, t->count, values);
             kbk_narrow(t->kind, k->dtype, values, host, t->count);
-            kbk_widen(t->kind, k->dtype, host, values, t->count); // the reference uses the stored (rounded) values
+            // the reference computes from the input values as stored, that is, rounded to dtype
+            kbk_widen(t->kind, k->dtype, host, values, t->count);
             CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyDefault));
             in[ins] = values, a.in[ins++] = device;
         } else {
