@@ -403,7 +403,7 @@ def order(text, rungs, problems):
             below.setdefault((r.op, r.direction), []).append((r, section))
             for k, where in above.get((r.op, r.direction), []):
                 if k.number > r.number and set(k.types) & set(r.types):
-                    problems.append('%s is rung %d but comes after %s; %s is rung %d but comes before that' % (
+                    problems.append('wrong order of rungs: %s (%d) comes after %s, but %s (%d) before it' % (
                         m[1], r.number, 'the line' if where == section else '>>' + where, k.name, k.number))
     if lines < 10:
         problems.append('fewer than 10 lines mark the end of the portable rungs: %d' % lines)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""mutate.py - mutation testing: changes one token of kbench.h at a time and runs the tests on it.
+"""mutate.py - mutation testing: changes one token of kbench.h at a time and runs the tests on the changed header.
 
     python3 tests/mutate.py                       100 mutants, spread evenly over the sections; exit 1 below 90 % caught
     python3 tests/mutate.py --seed 7 --count 20   20 mutants with another seed
@@ -30,8 +30,8 @@ import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
           "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests that must be built with optimisation
-# additional builds of the tests, for mutants that survive: with the sanitizers of make sanitize, and with the compiler
-# options of Linux distributions
+# two more builds of the tests, for mutants that survive the normal build: one with the sanitizers of make
+# sanitize, one with the compiler options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
 PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
@@ -346,7 +346,8 @@ class Mutant:
 
 
 def draw(s, seed, only, at):
-    """Yields mutants endlessly: all sections in turn, and all kinds of mutation equally often in each section."""
+    """Yields every possible mutant once, in random order. Takes the sections in turn; within a section, all kinds
+    of mutation are equally likely."""
     pool, dice = {}, random.Random(seed)
     for site in sites(s):
         line, kind = (at.split(":") + [None])[:2] if at else (None, None)
@@ -377,7 +378,7 @@ class Bench:
         for entry in os.listdir(root):
             if entry not in ("kbench.h", "build", ".git") and not os.path.abspath(os.path.join(root, entry)) in scratch:
                 path = os.path.join(root, entry)
-                if entry == "tests":  # a copy, because these files may be edited while mutants run
+                if entry == "tests":  # copies tests/, because its files may be edited while mutants run
                     shutil.copytree(path, os.path.join(self.folder, entry))
                 else:
                     os.symlink(os.path.abspath(path), os.path.join(self.folder, entry))
@@ -486,8 +487,8 @@ class Tests:
         self.known, self.unused = {}, {}
 
     def mark(self, name):
-        """Returns a hash of everything that a test consists of, except the header. When the hash changes, the coverage
-        is measured again."""
+        """Returns a hash of all files and options that determine a test, except kbench.h. When the hash changes,
+        the coverage is measured again."""
         h = hashlib.sha256((COMPILER + DUMPS + NOT_O0.get(name, "")).encode())
         folder = os.path.join(self.root, "tests")
         files = [os.path.join(folder, f) for f in ("lib.sh", "test.h", "json.h", "guarded.h")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the description of a machine, which is read from files in the formats of Linux. Also tests which
+// Tests the description of a machine, which is read from files in the formats of Linux. The test also covers which
 // differences between the machines of two records prevent a comparison of times.
 #include "test.h"
 #include <stdlib.h>

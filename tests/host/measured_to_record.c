@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests values that one stage passes to the next: the parts of a record that come from the measurement, and the
-// judgement of samples with a known median. Also tests when warm-up and sampling end, and how data is placed in
-// shared buffers.
+// judgement of samples with a known median. The test also covers when warm-up and sampling end, and how data is
+// placed in shared buffers.
 // a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -100,7 +100,7 @@ static void test_remarks(void) {
 
 // --- the judge ---
 
-// makes 101 samples that are evenly spread from `ns` - `beside` to `ns` + `beside`, so their median is exactly
+// makes 101 samples, spread evenly from `ns` - `beside` to `ns` + `beside`; the median of these samples is exactly
 // `ns`
 static void samples_at(double ns, double beside, double samples[101]) {
     for (int i = 0; i < 101; i++) samples[i] = ns + beside * (i * 37 % 101 - 50) / 50;
@@ -155,8 +155,8 @@ static void test_times(void) {
     r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
-    // a timed block that keeps no computed result and takes less than 5 ns gets NO_WORK, unless kbench has proof that it
-    // does work
+    // a timed block that keeps no computed result and takes less than 5 ns gets the flag NO_WORK, unless kbench
+    // has proof that the block does work
     static const struct {
         int kept, proven, no_work, floor;
         double ns;
@@ -190,7 +190,7 @@ static void test_facts(void) {
         m.constant = i == 4, m.settled = i != 5, m.debug_build = i == 6;
         m.clock_high = 1000, m.clock_low = m.sm_clock = i == 8 ? 979 : 981, m.sm_clock += 15;
         kb_result r = judged(&m, 30000, 100, &machine);
-        // an unfinished warm-up and a varying clock raise no flag if the samples show no trend
+        // if the samples show no trend, neither an unfinished warm-up nor a varying clock sets a flag
         CHECK_THAT(r.flags == (i == 5 || i == 8 ? 0 : (uint64_t)1 << want[i]), "fact %d: flags %llx", i,
                    (unsigned long long)r.flags);
         CHECK_INT(r.status, KB_OK);
@@ -240,7 +240,8 @@ static void test_enough(void) {
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 10500; // the bias exceeds the time
     CHECK(!ENOUGH(101, 0.5));
-    // the precision is checked again after 8 more samples or 10 % more samples, whichever is larger
+    // after the precision was checked, the next check comes after 8 more samples or 10 % more samples, whichever
+    // is larger
     recipe.precision = 1e-9, run->m.bias_ns = 0;
     CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_check, 38);
     for (int i = 101; i < 200; i++) samples[i] = samples[i - 101];
@@ -396,7 +397,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(0, KB_F64), ldexp(1, -1074), 0);
 }
 
-// An allocator that has memory for only `room` blocks.
+// Simulates an allocator that has memory for only `room` blocks.
 static int room, lent;
 static void* scarce_alloc(kb_place place, size_t bytes) {
     if (lent == room) return NULL;
@@ -425,8 +426,8 @@ static void test_no_room(void) {
     }
 }
 
-// Placement of blocks in the shared buffers. If the backend is marked as a GPU, host memory is not placed in
-// shared buffers.
+// Tests where blocks are placed in the shared buffers. If the backend is marked as a GPU, host
+// memory is not placed in shared buffers.
 static void test_stage(void) {
     kbi_memory m;
     kbi_backend gpu = kbi_cpu;
@@ -930,7 +931,7 @@ static void test_fills(void) {
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
-    kb_to_host(kb, host, b, 20); // in any call but the checked one, kb_to_host does not mark an output
+    kb_to_host(kb, host, b, 20); // kb_to_host marks an output only in the call whose results are checked
     CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
@@ -1061,8 +1062,8 @@ static void test_constant(void) {
     }
 }
 
-// The memory use of a call is the size of its tracked blocks plus the growth of the memory pool. If the device's
-// free memory decreased by more, that decrease is the memory use.
+// The memory use of a call is the size of its tracked blocks plus the growth of the memory pool. A call uses at
+// least as much memory as the free memory of the device decreased during the call.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1274,8 +1275,8 @@ static void test_insight(void) {
     KBENCH_FREE(all);
 }
 
-// Instruments run one after the other. An instrument runs if it is requested and supports the kind of work (host
-// or device). Each instrument runs until it has enough data.
+// The instruments of a case run one after the other. An instrument runs if it is requested and supports the kind
+// of work (host or device). Each instrument runs until it has enough data.
 static struct {
     // opened, closed: number of calls per instrument; begun: number of blocks; more: number of further runs that
     // the instrument requests
@@ -1527,7 +1528,7 @@ static void test_threw(void) {
     CHECK_STR(run->m.message, "C++ exception that is no std::exception"), CHECK_INT(run->m.status, KB_FAILED);
 }
 
-// The host clock in nanoseconds.
+// Tests that the host clock counts in nanoseconds.
 static void test_now(void) {
     played.on = true, played.now = 7e15;
     CHECK_INT(kbi_now(), 7000000000000000);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests --procs with planted differences between processes: the mean, interval, median process, flags and
-// comparisons in the record. Also tests failures of one process, and the order of the processes. Without
-// arguments, this program is the test; with arguments, it is a program of benchmarks with scripted times.
+// comparisons in the record. The test also covers the failure of one of several processes, and the order in which
+// processes run. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
+// scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -17,7 +18,9 @@ static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 };
 static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 };
 
 static double hashed(const char* name,
-                     int placement) { // returns a pseudo-random number from 0 to 1 for a case, process and run
+                     // returns a pseudo-random number from 0 to 1 that depends on the case, the process and the
+                     // run
+                     int placement) {
     const char* world = getenv("PROCS_WORLD");
     uint64_t z = kbi_hash(1469598103934665603u + (uint64_t)(placement + (world ? 100 * atoi(world) : 0)) * 977, name);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;

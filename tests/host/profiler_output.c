@@ -140,7 +140,7 @@ static void test_numbers(void) {
     CHECK_REAL(kbi_unit_base("", out), 1, 0);
 }
 
-// A case without a marker kernel at its end is not reported.
+// A case is not reported if the marker kernel at its end is missing.
 static void test_half(void) {
     static const char head[] = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"gpu__time_duration.sum\"\n";
     char text[1000];
@@ -230,11 +230,13 @@ static void test_units(void) {
           !kbi_ncu_metric("a_b"));
 }
 
-// For totals over launches, the name and the unit of a metric decide between sum, maximum, minimum and mean.
+// The total of a metric over several launches is a sum, maximum, minimum or mean, depending on the name and the
+// unit of the metric.
 static void test_added(void) {
     static const struct {
         const char *name, *unit;
-        // first, second: values of the metric for a launch of 1 ns and a launch of 3 ns; want: their total
+        // first: value of the metric for a launch of 1 ns; second: for a launch of 3 ns; want: expected total of
+        // both
         double first, second, want;
     } rows[] = { { "a.sum", "", 2, 5, 7 },         { "a.sum", "Kbyte", 2, 5, 7000 }, { "a.max", "", 2, 5, 5 },
                  { "a.max", "", -5, -2, -2 },      { "a.max", "", 5, 2, 5 },         { "a.min", "", 2, 5, 2 },

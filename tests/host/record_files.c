@@ -387,8 +387,8 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Something changes a JSON Lines file while a run writes to it. The records of the run must be in the file, or in
-// a second file next to it.
+// Something changes a JSON Lines file while a run writes to it. After the run, the records of this run must be in
+// the file, or in a second file next to it.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the reader of records: every key has the value that was written, for arrays and lines, and for old and
-// damaged files.
+// Tests the reader of records. Each key must get the value that was written, from JSON arrays and JSON Lines, and
+// from old and damaged files.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -477,7 +477,8 @@ static void test_resume(void) {
             CHECK_THAT(l->old == (end ? last[k].old : file[in].old), "line %d: %s", i, line);
         }
         int opened = open(path, O_RDWR);
-        CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got)); // incomplete lines are removed
+        // kbi_past_drop removes incomplete lines from the file
+        CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got));
         CHECK_STR(got.s, want.s), close(opened);
         kbi_text_free(&text), kbi_text_free(&want), kbi_text_free(&got);
     }
@@ -819,6 +820,6 @@ int main(void) {
     test_shards();
     test_race();
     test_added();
-    CHECK_INT(free_file(), before); // all files were closed
+    CHECK_INT(free_file(), before); // kbench closed every file that it opened
     return test_end();
 }

@@ -266,7 +266,7 @@ static void test_no_fp8(void) {
     check_roof("bf16_s", "bf16", 71.5 / 0.72);
 }
 
-// Only the peaks that the cases need are measured, and each once, even if a worker ended in between.
+// kbench measures only the peaks that the cases need, and each peak only once, even if a worker ended in between.
 static void test_lazily(void) {
     run("", "--op f32,bf16_s,reads_said");
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -362,7 +362,7 @@ static void test_judge(void) {
     kb_result_free(&r);
 }
 
-// The peaks of this machine's core are positive and plausible for any current core.
+// The measured peaks of one core of this machine must be positive, and plausible for any current CPU core.
 static void test_core(void) {
     static const double least[] = { 1e8, 1e8, 1e8, 1e7, 1e7 }, most[] = { 1e12, 1e12, 1e12, 1e12, 1e12 };
     static const int which[] = { KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32 };
@@ -381,7 +381,8 @@ static void test_core(void) {
 #endif
     // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
     CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
-    // f32 has twice as many SIMD lanes as f64; on a busy machine, the comparison is repeated
+    // the f32 peak must be about twice the f64 peak, because f32 has twice as many SIMD lanes; on a busy machine,
+    // both peaks are measured again
     double ratio = 0, f32 = 0, f64 = 0;
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);

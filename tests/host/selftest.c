@@ -108,8 +108,8 @@ static const char* caught(void) {
     return got;
 }
 
-// Tests a threshold of the self-test with ten implementations. The message lists only the implementations that
-// missed the threshold, with their times.
+// Tests how the self-test judges ten implementations by one of its thresholds. The message lists only the
+// implementations that missed the threshold, with their times.
 static void test_sort(void) {
     static const struct {
         const char *implementation, *message;

@@ -373,7 +373,8 @@ static int significant_orders(void) {
     return found;
 }
 
-// Returns how many of 1000 simulated sample sets have a detected drift, and how many have two detected modes.
+// Simulates 1000 sample sets. Counts in how many of them kbench detects a drift, and in how many it detects two
+// modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -408,7 +409,8 @@ static void test_drift(void) {
     for (int64_t n = 30; n <= 300; n += 90) {
         for (int r = 0; r <= 6; r += 3) {
             const double rho = 0.1 * r;
-            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes); // cv 5 %: |drift| often exceeds 1 % by chance
+            // with a cv of 5 %, |drift| often exceeds 1 % by chance, so this must not count as drift
+            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes);
             printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting, modes);
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the analysis of the CUDA calls in a block: for which work kb->stream waits, and which calls are errors.
+// Tests how kbench analyses the CUDA calls of a timed block: which work kb->stream waits for, and which calls are
+// errors.
 #include "test.h"
 #include "virtual_gpu.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
-// of any size, and find the case that killed a worker. It also tests how the supervisor requests the next case and
-// divides the time of --budget.
+// of any size, and find the case that killed a worker. The test also covers how the supervisor requests the next
+// case and divides the time of --budget.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -369,8 +369,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // The share of a case is the remaining time, divided by the number of remaining cases, minus the average
-    // overhead of the finished cases.
+    // The average overhead of each remaining case is subtracted from the remaining time; the result is divided by
+    // the number of remaining shares.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);

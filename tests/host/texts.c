@@ -565,7 +565,7 @@ static void test_pipes(void) {
     int open_now = dup(1);
     for (int i = 0; i < 20; i++) kbi_first_line("/proc/self/stat", line, 8);
     int then = dup(1);
-    CHECK_INT(then, open_now + 1); // all files were closed
+    CHECK_INT(then, open_now + 1); // kbench closed every file that it opened
     close(open_now), close(then);
     kbi_open_standard_files(); // no standard file descriptor is missing, so the call opens none
     then = dup(1), CHECK_INT(then, open_now), close(then);
@@ -606,7 +606,7 @@ static void test_order(void) {
 
 // If memory is exhausted, the process ends and reports the requested size.
 static void test_no_memory(void) {
-#ifndef TEST_SANITIZE // the sanitizer's malloc ends the process itself
+#ifndef TEST_SANITIZE // under a sanitizer, a malloc that is too large ends the process
     char got[300];
     int status = 0;
     FILE* f = tmpfile();

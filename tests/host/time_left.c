@@ -4,7 +4,7 @@
 #include "guarded.h"
 #include "kit.h"
 
-// Simulates a run of groups with n cases each. Group k takes as many seconds as took(k, groups, allowed) returns.
+// Simulates a run of several groups with n cases each. Group number k takes took(k, groups, allowed) seconds.
 typedef struct played {
     double first; // the first estimate of the remaining time, in seconds
     double late;  // ratio of estimated to true remaining time, at the first estimate in the last tenth of the run
@@ -28,7 +28,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.group_began = at;
         if (k == 0) r.first = kbi_time_left(&p, at);
         if (isnan(r.late) && k >= 0.9 * groups) r.late = kbi_time_left(&p, at) / (end - at);
-        // the estimate is not negative, even if the run takes longer than planned
+        // the estimate of the remaining time is never negative, even if the run takes longer than planned
         CHECK(kbi_time_left(&p, at + 1e9) >= 0);
         at += took(k, groups, allowed);
         p.took += at - p.group_began;
