@@ -79,9 +79,9 @@ build() {
 }
 # linker flags for the libraries that a host program needs
 libs="-lm -ldl -lpthread"
-# build_heeds: builds $heeds. "$heeds" PROGRAM... starts a program that handles SIGINT and SIGQUIT in the default
-# way. Without it, a background job of the shell ignores both signals, and kbench does not handle a signal that is
-# ignored.
+# build_heeds: builds the helper program $heeds, which starts another program with the default handling of SIGINT
+# and SIGQUIT. Without $heeds, a background job of the shell ignores both signals, and kbench does not handle a
+# signal that is ignored.
 build_heeds() {
     heeds=$tmp/heeds
     cat > "$heeds.c" << 'end'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# run.sh - builds and runs the tests; POSIX sh. Run it from the root of the repository, as make test does.
+# run.sh - builds and runs the tests; POSIX sh. Start run.sh in the root of the repository, as make test does.
 #
 #   sh tests/run.sh                      runs make test: each feature at least once
 #   sh tests/run.sh --all                runs make test-all: everything; takes more than an hour

@@ -465,7 +465,7 @@ static void test_stage(void) {
     m.layout_bytes = 0;
     // the block is larger than in the first call, so it is not placed in the shared buffers
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate);
-    // after one separate block, all later blocks are separate, too
+    // after one block outside the shared buffers, all later blocks are outside, too
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
@@ -1090,8 +1090,8 @@ static void test_taken(void) {
         CHECK_INT(run->m.host_memory, 9);
         run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
     }
-    // placement of memory: the shift is 0 in the first process and a multiple of the guaranteed alignment in later
-    // processes
+    // each process shifts the memory of a case by a number of bytes: the first process by 0, later processes by a
+    // multiple of the guaranteed alignment
     int64_t different = 0;
     kbi_backend gpu = kbi_cpu;
     gpu.gpu = true;

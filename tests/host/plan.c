@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how kbench derives the plan (the cases to run) from the command line. The test covers options and
-// environment variables (their effects and limits), and the values of axes. It also covers the cases and groups of
-// a complete plan, of a shard and of a selection.
+// environment variables (their effects and limits), and the values of axes. The last part covers the cases and
+// groups of a complete plan, of a shard and of a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

@@ -229,7 +229,8 @@ static const char* logged(void) {
     return text;
 }
 
-// A case that fails in one process has failed and is not run again. The other cases get times from all processes.
+// A case that fails in one process has failed and is not run again. Cases that do not fail get times from all
+// processes.
 static void test_faults(void) {
     static const struct {
         const char *op, *flag, *message;
@@ -260,7 +261,7 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // A failure in a comparison: the other implementation keeps its time, but is not compared.
+    // If one of two compared implementations fails, the other one keeps its time but is not compared.
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");

@@ -238,7 +238,7 @@ static void test_trace(void) {
         return;
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
-    CHECK_INT(code, 1);        // one of the implementations is wrong
+    CHECK_INT(code, 1);        // exit code 1, because one implementation has a wrong result
     not_said("on the GPU in"); // only --profile prints the table
     // Each of three cases (`mixed` and two implementations) runs 8 times, which gives 24 blocks. A run of `mixed`
     // has 5 calls that submit work; a run of an implementation has 1.
@@ -264,7 +264,7 @@ static void test_trace(void) {
     said("--load shows records and runs nothing, so --profile has no effect");
 }
 
-// The machine code of the longest kernel is read with cuobjdump, here replaced by a script.
+// kbench reads the machine code of the longest kernel with cuobjdump, which this test replaces by a script.
 static void test_code(void) {
     FILE* f = fopen("build/test/host/cuobjdump", "w");
     if (f)

@@ -49,8 +49,8 @@ static void test_conversions(void) {
     CHECK(kbi_small_to_f32(0x0001, 10) == 5.9604644775390625e-8f && kbi_small_to_f32(0x7bff, 10) == 65504.0f);
 }
 
-/* Tests OCP's 8-bit floats against their definition: the value of each code, and rounding to nearest even. Values
- * that are too large become the largest finite value, as on GPUs. */
+/* Tests OCP's 8-bit floats against their definition: the value of each code, and rounding to nearest even.
+   Values that are too large become the largest finite value, as on GPUs. */
 static void test_8_bits(int dtype, int fraction, int bias, int most, float largest) {
     int code, bad = 0;
     for (code = 0; code < 256; code++) {
@@ -153,7 +153,7 @@ static void test_values(void) {
     int32_t s32[4];
     uint16_t u16[4];
     /* KB_NORMAL fills integers with eight times a normal value, rounded; for an unsigned type, a negative value
-     * becomes 0 */
+       becomes 0 */
     kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0);
     CHECK(s32[0] == 8 && s32[1] == -7 && s32[2] == -5 && s32[3] == -4);
     kbi_fill_host(u16, 0, 4, KB_U16, KB_NORMAL, 0, 0);

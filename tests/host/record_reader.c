@@ -234,7 +234,8 @@ static void test_escapes(void) {
     }
 }
 
-// An invalid pattern leaves the records unchanged, regardless of old contents of the stack.
+// If the pattern of --filter is invalid, kbi_load_choose fails, and the list of records stays unchanged. The test
+// first fills the stack with other data, so that a use of an uninitialised variable would show.
 static void test_chosen(void) {
     kbi_options o;
     kbi_records r;
@@ -295,14 +296,14 @@ static void test_large(void) {
     CHECK_HAS(said(&r, &good), "params: more than 256 values");
     kbi_records_free(&r);
     kbi_text_free(&axes);
-    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // blocks of zeros, as a power failure leaves in a file
+    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // zero bytes at the end of the file, as after a power failure
     CHECK_HAS(said(&r, &good), ":2: this line ends in the middle of a record");
     CHECK(good && r.n == 1);
     kbi_records_free(&r);
 }
 
-// A record replaces an earlier one of the same measurement. A record of another run, or of another benchmark of
-// the same name, is appended.
+// A record replaces an earlier record of the same measurement. If two records with the same name come from two
+// runs or two benchmarks, both are kept.
 static void test_again(void) {
     kbi_records r;
     bool good;

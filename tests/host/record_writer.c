@@ -187,7 +187,7 @@ static void test_numbers(void) {
     CHECK(kbi_scan("9223372036854775807", &whole, &behind) && whole.fits && whole.i == INT64_MAX);
     CHECK(kbi_scan("9223372036854775808", &whole, &behind) && !whole.fits && !whole.i);
     CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits &&
-          whole.x > 1.1e19); // the first 19 digits of the number would fit into 64 bits
+          whole.x > 1.1e19); // 20 digits do not fit into 64 bits, although the first 19 of them do
     CHECK(kbi_scan("00012", &whole, &behind) == false);
     static const double list[] = { 0,
                                    1,

@@ -1105,8 +1105,7 @@ static void test_room(void) {
     }
 }
 
-// Tests numbers with units. Also tests where the name of a case is printed: after its row, or on a new line if the
-// row is too long.
+// Tests numbers with units. The name of a case is printed after its row, or on a new line if the row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1182,7 +1181,7 @@ static void test_cells(void) {
 }
 
 // Tests the measured peaks of a machine, which are taken from its records. Records of old versions do not name
-// their peak; it is then computed from the rate and the efficiency.
+// their peak; the peak is then computed from the rate and the efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];

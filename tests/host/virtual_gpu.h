@@ -171,8 +171,8 @@ static struct device {
     const char* no_launch;    // name of the kernel whose launches fail
 } gpu;
 
-// Values of environment variables that do not change within a process. They are read once, because calling getenv
-// at each launch took a seventh of the time of a test.
+// Values of environment variables that do not change within a process. These variables are read only once, because
+// calling getenv at each launch took a seventh of the time of a test.
 static const char *virtual_tool, *virtual_aside, *virtual_launches;
 __attribute__((constructor)) static void read_environment(void) {
     virtual_tool = getenv("VIRTUAL_TOOL"), virtual_aside = getenv("VIRTUAL_ASIDE");
@@ -511,7 +511,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.pending = false;
         gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
         gpu.drift = 60 * sin(gpu.launches / 900.0);
-        gpu.now += 13.7; // spreads times evenly over the resolution of events
+        gpu.now += 13.7; // shifts the virtual time, so that event times cover the resolution of events evenly
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
@@ -895,8 +895,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    // fails, because this call returns attributes of the compiled kernel, which may differ from those of the
-    // launch
+    // always fails, because cudaGraphKernelNodeGetAttribute would return attributes of the compiled kernel, not of
+    // its launch
     (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }

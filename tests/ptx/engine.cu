@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The engine's device functions in CUDA C. kbench.h contains them as PTX (section >>ptx), so that C and CUDA files use
-// the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with kbench.h.
-// The driver compiles the PTX when a program starts, so long PTX delays the start. A loop is therefore unrolled only if
-// a pragma requests it. make.py also copies the signature in the comment directly above a kernel to kbench.h.
+// The engine's device functions in CUDA C. kbench.h contains these functions as PTX (section >>ptx), so that C and CUDA
+// files use the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with
+// kbench.h. The driver compiles the PTX when a program starts, so long PTX delays the start. A loop is therefore
+// unrolled only if a pragma requests it. make.py also copies the signature in the comment directly above a kernel to
+// kbench.h.
 #include <cuda_fp16.h>
 #include <stdint.h>
 #include <string.h>
