@@ -345,7 +345,7 @@ OPERATIONS = ['| operation | directions | implementations, in the order of the l
 
 def operations(rungs):
     """Returns the lines of the table of operations. Operations with the same variants share a line.
-    A long line is split into variants with the same requirements."""
+    A line that is too long is split: one line for the variants that need nothing special, one per requirement."""
     shared = {}
     for (op, direction), all_ in rungs.items():
         parts = {}
@@ -412,7 +412,7 @@ def order(text, rungs, problems):
 
 def sections(text, kernels, problems):
     """Checks that each operation with kernels in several sections has a line that ends its portable rungs."""
-    found = {}  # for each operation, a list of bools: whether section k has the line
+    found = {}  # maps an operation to a list of bools: whether its k-th section ends the portable rungs
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
                     for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
@@ -480,7 +480,7 @@ def run(suite, path, only):
             words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
                      '--filter', '/%s=%s%s' % (*shape[0], '.*/causal=0' if ('causal', 0) in shape else '')]
             for k, v in shape:
-                # a 0 is not passed, because an operation without this axis would reject it
+                # axes with value 0 are left out, because an operation without such an axis would reject the option
                 words += ['-a', '%s=%s' % (k, v)] if v else []
             print(' '.join(words), flush=True)
             done = subprocess.run(words + ['--json', out])

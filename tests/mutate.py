@@ -542,8 +542,8 @@ class Tests:
         os.replace(self.store + ".new", self.store)
 
     def moved(self, header, lines):
-        """Converts execution counts per line of another header to the lines of this header. A line
-        that is not in the other header gets no count."""
+        """Returns the execution counts of `lines`, whose line numbers belong to another version of the header, with
+        the line numbers of this version. A line that is not in the other version gets no count."""
         if header == self.header:
             return lines
         if header not in self.moves:

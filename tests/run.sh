@@ -205,7 +205,8 @@ cpu() {
     seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')
 }
 
-# run_one FILE: runs a test, prints all its lines together, and writes its counts to $logs/NAME.sum
+# run_one FILE: runs a test, prints the output of the test when it has ended, and writes its counts to
+# $logs/NAME.sum
 run_one() {
     name_of "$1"
     mkdir -p "$(dirname "$exe")"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-// Host clock that the test controls.
+// Replaces the host clock by a clock that the test controls.
 static struct {
     bool on;
     double now; // in ns
@@ -1005,8 +1005,8 @@ static void test_held(void) {
     }
 }
 
-// If the outputs of a verified case could not be restored, one note says so, because it is unknown which launch
-// wrote them.
+// If the outputs of a verified case could not be restored, a note says that it is unknown which launch wrote these
+// outputs.
 static void test_unheld(void) {
     for (int i = 0; i < 6; i++) { // i > 0: kb_open; i > 1: large buffers; i != 3: the result was verified
         bool embedded = i > 0, large = i > 1, verified = i != 3;

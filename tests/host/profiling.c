@@ -368,7 +368,7 @@ static void test_counters(void) {
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"failed\"");
         CHECK_STR(text(i, "time_ms"), "null");
-        // the implementation with a wrong result fails its check instead of being not cold
+        // the implementation with a wrong result gets VERIFY_FAIL instead of NOT_COLD
         bool wrong = strstr(text(i, "name"), "wrong") != NULL;
         CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
         CHECK_HAS(text(i, "message"), wrong ? "" : "only 50 % of a read of the size of L2 came from DRAM (counters)");

@@ -237,7 +237,7 @@ static void test_numbers(void) {
     point = ".";
 }
 
-// in user input, numbers have decimal points and are separated by commas in every locale
+// kbench reads numbers in user input with "." as the decimal point and "," as the separator, in every locale
 static void test_input(void) {
     static const char* const points[] = { ".", "," };
     for (int p = 0; p < 2; ++p) {

@@ -202,8 +202,8 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // The record names the arithmetic peak even if memory is the bound. If memory is the bound, the arithmetic
-    // rate is a smaller percentage of the arithmetic peak than the memory rate of the memory peak.
+    // The record names the arithmetic peak even if memory is the bound. In a memory-bound case, the percentage of
+    // the arithmetic peak is below the percentage of the memory peak.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
@@ -320,7 +320,7 @@ static void test_judge(void) {
     r = judged(&m, NAN, 2000e12 * SECONDS); // a hot cache cannot make arithmetic exceed its peak
     CHECK(above(&r));
     kb_result_free(&r);
-    // the case is cold, but its data is small, so it may still be in a cache
+    // the case is cold, but its data is so small that a cache may still hold the data
     snprintf(m.cache, sizeof m.cache, "cold");
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));

@@ -313,7 +313,7 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
     CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
-    // each mode has values 32 apart, so the test can see that the clock's resolution is 32
+    // each mode has values 32 apart, from which kb_summarize infers that the clock's resolution is 32
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);

@@ -696,8 +696,8 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // summaries of many changes: first each count alone, then several counts, of which the most important comes
-    // first
+    // tests summaries of many changes: first with one nonzero count, then with several counts, of which the
+    // summary names the most important one first
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);

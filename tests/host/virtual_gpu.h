@@ -225,7 +225,7 @@ static activity* record(int kind) {
     return r;
 }
 
-// Records a runtime call for an operation, and the driver call nested in the runtime call.
+// Writes two activity records for an operation: its runtime call, and the driver call inside that runtime call.
 static void trace_call(operation* o) {
     double start = host_now();
     activity* inner = record(KBI_ACTIVITY_DRIVER);
@@ -355,7 +355,8 @@ static int api(const char* runtime, const char* driver, int a, uint64_t at_a, in
 
 static struct ranging {
     bool initialised, open, pushed;
-    int starts, in_range; // starts: number of passes; in_range: number of kernels in the last range
+    // starts: profiler passes that began; in_range: number of kernels in the last profiled range
+    int starts, in_range;
     double read, missed;  // read: bytes that kbench's own kernel read; missed: bytes of `read` that were not in L2
 } ranging;
 

@@ -243,7 +243,7 @@ BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64
     int purpose = kind == UNIFORM && dtype - I64 < 2;
     if (kind != ZERO) {
 #pragma unroll 1
-        do { // for 64-bit types, the first pass has purpose 1 and gives the upper 32 bits
+        do { // 64-bit types need two iterations: the first (purpose 1) gives the upper 32 bits
             high = odd ? second : first;
             philox(w, index >> 2, tensor, (uint32_t)purpose, seed);
             first = (index & 2u) ? w[2] : w[0];
