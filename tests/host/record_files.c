@@ -300,7 +300,8 @@ static void test_open(void) {
     kb_result_free(&r);
 }
 
-// An incomplete last line of a killed run is terminated. --resume replaces the whole file atomically.
+// If a killed run left an incomplete last line, kbench ends this line with a newline. --resume replaces the whole
+// file atomically.
 static void test_lines(void) {
     static const char* const before[] = { "", ONE "\n", ONE };
     kb_result r = record("one");

@@ -752,7 +752,7 @@ static void test_race(void) {
     first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
 }
 
-// Records are appended; an incomplete last line of a killed run is terminated first.
+// Records are appended. If a killed run left an incomplete last line, kbench first ends this line with a newline.
 static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };

@@ -106,7 +106,7 @@ static void test_order(void) {
     FINE(KB_EXPECT_NO_CAPTURE);
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamQuery", A, 0)->error = KBI_ERROR_NOT_READY;
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // Blocks that may synchronise or allocate are timed until all work has ended.
+    // If a block may synchronise or allocate, kbench times it until all work on the GPU has ended.
     starts(A);
     FINE(KB_EXPECT_SYNC);
     // Two streams can also be ordered by a value in memory: one stream writes the value, and the other waits for

@@ -76,8 +76,8 @@ static void test_machines(void) {
     clear();
 }
 
-// The records of a group differ only in the implementation and belong to one run. The order of the axes does not
-// matter.
+// The records of a group differ only in the implementation and belong to one run. Two records belong to the same
+// group even if their axes are in different order.
 static void test_groups(void) {
     for (int i = 0; i < 6; i++) {
         kb_result* r = add("product", i % 2 ? "fast" : "slow", 6, i % 2 ? 1 : 2);
