@@ -229,7 +229,7 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
-# rungs that are not a development of the rung before them, so they are compared with an earlier rung
+# rungs that do not build on the rung before them; each is compared with an earlier rung
 BRANCHES = {('matmul', 'fwd', 'mma'): 'swizzle', ('matmul', 'fwd', 'select'): 'tma',
             ('attention', 'fwd', 'flashws'): 'warpmma', ('attention', 'fwd', 'pingpong'): 'flashws'}
 
@@ -485,7 +485,7 @@ def run(suite, path, only):
             print(' '.join(words), flush=True)
             done = subprocess.run(words + ['--json', out])
             if not os.path.exists(out):
-                print('%s left no records (exit code %d)' % (suite, done.returncode), file=sys.stderr)
+                print('%s wrote no records (exit code %d)' % (suite, done.returncode), file=sys.stderr)
                 continue
             with open(out) as f:
                 new = [r for r in json.load(f) if r['status'] == 'ok' and

@@ -1370,8 +1370,8 @@ static void test_wall(void) {
     kbi_meter.undisturbed = kbi_meter.disturbed = 0, kbi_meter.thread_clock_coarse = false;
 }
 
-// Before a host-clock sample of device work, pending CUDA errors are reported. Host work does not wait for the
-// device.
+// Before a host-clock sample of device work, pending CUDA errors are reported. A host-clock sample of host work
+// does not wait for the GPU.
 static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
 static void test_wall_begin(void) {
     kbi_backend b = kbi_cpu;
@@ -1538,8 +1538,8 @@ static void test_now(void) {
     CHECK_REAL(since, 0.25, 1e-12);
 }
 
-// Before each call of the benchmark function, kbench undoes what the call before changed: the working directory
-// and interval timers.
+// Before each call of the benchmark function, kbench restores the working directory and the interval timers, which
+// the previous call may have changed.
 static void test_call_clear(void) {
     char first[500], now[500];
     struct itimerval timer, none;

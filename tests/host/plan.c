@@ -515,8 +515,9 @@ static void test_plans(void) {
     kbi_plan_free(&plan);
 }
 
-// With -a, an axis of integers accepts any positive value. An axis accepts 0 with -a only if 0 or a negative value
-// is declared, and a negative value only if a negative value is declared.
+// With -a, an axis of integers accepts any positive value. With -a, an axis accepts a negative value only if the
+// program declares a negative value for this axis. It accepts 0 only if the program declares 0 or a negative
+// value.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),

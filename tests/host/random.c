@@ -146,13 +146,13 @@ static void test_values(void) {
     kbi_fill_host(wide, 0, 4, KB_I64, KB_UNIFORM, 0, 0);
     for (i = 0; i < 4; i++) bad += wide[i] != (int64_t)big[i];
     CHECK(!bad);
-    /* The expected normal values were computed with mpmath from the random words u[0] to u[3], and rounded to float. */
+    /* The expected normal values were computed with mpmath from u[0] to u[3], and rounded to float. */
     kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0);
     CHECK(f[0] == 0.9911375045776367f && f[1] == -0.9246627688407898f && f[2] == -0.6176090836524963f &&
           f[3] == -0.48206835985183716f);
     int32_t s32[4];
     uint16_t u16[4];
-    /* For integers, KB_NORMAL gives eight times a normal value, rounded. An unsigned type gets 0 if it is negative. */
+    /* KB_NORMAL gives integers eight times a normal value, rounded. In unsigned types, negative values become 0. */
     kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0);
     CHECK(s32[0] == 8 && s32[1] == -7 && s32[2] == -5 && s32[3] == -4);
     kbi_fill_host(u16, 0, 4, KB_U16, KB_NORMAL, 0, 0);

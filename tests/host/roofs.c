@@ -54,7 +54,7 @@ static const row true_ones[] = {
     { "f16",            0,      UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_s",          "f16",  UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_said",       0,      KB_F16,  690,  UNSAID, 0, "f16",  69 / 0.7 },
-    // f16 and bf16 run on the same arithmetic units
+    // f16 and bf16 run on the same arithmetic units of a GPU
     { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 },
     { "bf16",           0,      UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_of_f32",    "f32",  UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are
-// correct. The self-test runs on the CPU here, and must report for each threshold whether it was met. With
-// arguments, this program is a program of benchmarks.
+// Tests that the kernels of the self-test work, that its planted slowdowns have the right size, and that its
+// thresholds are correct. The self-test runs on the CPU here, and must report for each threshold whether it was
+// met. With arguments, this program is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
