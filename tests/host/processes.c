@@ -433,8 +433,8 @@ static void test_laps(void) {
 }
 
 // Simulates 160 cases of 2 us to 5 ms, in which the processes of a case differ by 1 %. The interval from five
-// processes covers the median of 15 other processes in 95 % of the cases. The interval from one process covers
-// this median in less than half of the cases.
+// processes covers the median of 15 other processes in 95 % of the cases. The interval from one process covers the
+// median of the other processes in less than half of the cases.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

@@ -65,7 +65,8 @@ static int close_to(double got, double want, double tolerance) {
 }
 #define CLOSE(got, want, tol) check(close_to(got, want, tol), #got " ~ " #want, __LINE__)
 
-// Random numbers from SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller. The seed is fixed, so every run of this test is the same.
+// Random numbers from SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller. The seed is fixed, so every
+// run of this test is the same.
 static uint64_t rng_state = 42;
 static double uniform(void) {
     uint64_t z = rng_state += 0x9E3779B97F4A7C15u;

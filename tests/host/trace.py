@@ -5,7 +5,8 @@ counts the events of each kind.
 
     trace.py FILE [CATEGORY=COUNT...]    prints each violated rule, or "good"
 
-If Perfetto's trace_processor_shell is on the PATH, it must also read every slice of the file without an error.
+If trace_processor_shell (Perfetto) is on the PATH, this program must also read every slice of the file without an
+error.
 """
 import json
 import math
