@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { JSON_FIELDS = 200 };
-typedef struct json_field { // key without quotes and value as written, both as slices of the text
+typedef struct json_field { // slices of the file's text: the key without its quotes, and the value as written
     const char *key, *value;
     int key_n, value_n;
 } json_field;
@@ -21,7 +21,7 @@ typedef struct json_file {
     char* text;
     json_record* records;
     int n;
-    char error[200]; // empty if the text is valid
+    char error[200]; // error message; empty if the text is valid
 } json_file;
 
 static const char* json_value(json_file* f, const char* p, int depth);

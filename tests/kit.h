@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kit.h - kbench with its implementation, for tests of internal functions. Include it once, after the macros that
-// replace functions of the C library.
+// kit.h - kbench with its implementation, for tests of internal functions. Include kit.h once, after the macros
+// that replace functions of the C library.
 #ifndef KBENCH_TEST_KIT_H
 #define KBENCH_TEST_KIT_H
 

@@ -11,19 +11,19 @@ records in tests/evidence/ladder.json.
     ladder.py --diff OP               prints the lines that change from each kernel of a ladder to the next
     --evidence FILE: another file of records;  --root DIR: another copy of the sources
 
---check also checks the list of variant words and the reading order in the manual, and the lines that mark the end of
-the portable rungs.
+--check also checks two parts of the manual: the list of variant words, and the reading order. It also checks the
+lines of kbench_kernels.cuh that mark the end of the teaching rungs.
 
 The first line of the columns has the arithmetic intensity and the floor (a lower bound of the time). The floor is the
 larger of two times: bytes divided by the bandwidth of copy, and FLOPs divided by the rate of a matrix product. FLOPs
-and bytes come from the formulas in kbench_kernels.cuh, compiled by $CC. The rates of an H200 are in this script. The
-rates of the GPU on which the columns were measured come from its records of copy and matmul.
+and bytes come from the formulas in kbench_kernels.cuh, compiled by $CC. The rates of an H200 are in this script. For
+the GPU on which the columns were measured, the bandwidth and the FLOP rate come from its records of copy and matmul.
 
-Each other line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung
-of this element type (with its number if rungs between them were not measured), registers per thread, achieved
-occupancy, share of the DRAM
-bandwidth, bank conflicts of shared memory per launch, and the table's note. A dash stands for a value that was not
-measured.
+After the first line, each line describes one rung: number, name, time, percentage of the measured peak, gain over the
+previous rung, registers per thread, achieved occupancy, percentage of the DRAM bandwidth, bank conflicts of shared
+memory per launch, and the note of the table. The gain is the speed relative to the previous measured rung of the same
+element type; if rungs between the two were not measured, the number of the previous rung follows. A dash stands for a
+value that was not measured.
 """
 import difflib
 import json
@@ -44,9 +44,10 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)  # the largest number of keys that the variant naive supports
+# 2048 rows: the largest number of keys that the variant `naive` supports
+HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)
 LARGE = {'n': 268435456}
-# (operation, direction, type): the shape for its ladder
+# maps (operation, direction, type) to the shape at which this ladder is measured
 LADDERS = {}
 for names, directions, dtype, shape in [
         ('copy fill read triad', 'run', 'f32', LARGE), ('strided', 'run', 'f32', {'n': 8388608, 'stride': 32}),
@@ -87,8 +88,8 @@ def table(header):
 
 
 def complete(header):
-    """Adds a ladder for each operation and direction that LADDERS does not name. Its shape is the size "large" of the
-    operation's row."""
+    """Adds a ladder for each operation and direction that LADDERS does not name. The shape of such a
+    ladder is the size "large" in the table row of the operation."""
     lines = header.replace('\\\n', ' ')
     macros = dict(re.findall(r'#define (KBKI_(?:AXES|SIZES|SQUARE)\w*) (.*)', lines))
     for (op, direction), rungs in table(header).items():
@@ -125,7 +126,7 @@ def shape_text(op, shape):
 
 
 def where_of(op, params):
-    """Returns the parameters of a record that form its shape. If the record has no layout, the layout is NN."""
+    """Returns the shape of a record as text, formed from the parameters of the record. Layout NN is left out."""
     left = {k: v for k, v in params.items() if k not in ('dtype', 'dir', 'p')}
     if left.get('layout') == 'NN':
         del left['layout']
@@ -189,8 +190,8 @@ def scaled(value, unit):
 
 
 def floor(key, work, evidence):
-    """Returns the line of a card with the arithmetic intensity and two floors: on an H200, and on the GPU of the
-    records."""
+    """Returns the first line of a card: the arithmetic intensity, and the floors on an H200 and on the GPU of
+    the records."""
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
         return '    no floor: %s is the limit' % OTHER_LIMITS[op]
@@ -228,7 +229,7 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
-# rungs that are not based on the rung before them
+# rungs that do not build on the rung before them; each is compared with an earlier rung
 BRANCHES = {('matmul', 'fwd', 'mma'): 'swizzle', ('matmul', 'fwd', 'select'): 'tma',
             ('attention', 'fwd', 'flashws'): 'warpmma', ('attention', 'fwd', 'pingpong'): 'flashws'}
 
@@ -282,8 +283,8 @@ HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occ', 'DRAM', 'conf
 
 
 def columns(lines, wanted):
-    """Returns lines of text with these columns. The name and the note are left-aligned, all other columns
-    right-aligned."""
+    """Returns lines of text with the columns `wanted` of the rows `lines`. The name and the note are left-aligned,
+    all other columns right-aligned."""
     wide = {k: max(len(x[k]) for x in lines) for k in wanted}
     return ['    ' + ' '.join(x[k].ljust(wide[k]) if k == 1 else ' ' + x[k] if k == 9 else x[k].rjust(wide[k])
                               for k in wanted).rstrip() for x in lines]
@@ -324,7 +325,7 @@ def rewritten(text, rungs, evidence, work, problems):
         end = last if lines[last] == '    end of measured */' else None
         keys = [k for k in LADDERS if k[:2] == (m[1], m[2]) and (k[2] == m[3] or not m[3])]
         if end is None or len(keys) != 1:
-            problems.append('line %d: %s' % (i + 1, 'no end of measured' if end is None else
+            problems.append('line %d: %s' % (i + 1, 'this generated part has no end mark' if end is None else
                                              'no such ladder: %s' % lines[i].strip()))
             return text
         out += card(keys[0], rungs[keys[0][:2]], evidence, work)
@@ -343,8 +344,8 @@ OPERATIONS = ['| operation | directions | implementations, in the order of the l
 
 
 def operations(rungs):
-    """Returns the lines of the table of operations. Operations with the same variants share a line, and a long line is
-    split by requirements."""
+    """Returns the lines of the table of operations. Operations with the same variants share a line.
+    A line that is too long is split: one line for the variants that need nothing special, one per requirement."""
     shared = {}
     for (op, direction), all_ in rungs.items():
         parts = {}
@@ -383,8 +384,9 @@ PLAIN = '// ---- The teaching rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Checks that kernels in earlier sections, and above the line that ends the portable rungs, have lower numbers
-    than later kernels. A reader then finds each portable rung without reading production code first."""
+    """Checks that the kernels of a ladder stand in the order of their rung numbers: an earlier section has lower
+    numbers than a later one, and so have kernels above the line that ends the teaching rungs. A reader then meets
+    the portable kernels of a ladder before its production kernels."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -401,23 +403,23 @@ def order(text, rungs, problems):
             below.setdefault((r.op, r.direction), []).append((r, section))
             for k, where in above.get((r.op, r.direction), []):
                 if k.number > r.number and set(k.types) & set(r.types):
-                    problems.append('%s is rung %d and stands below %s, %s is rung %d and above it' % (
+                    problems.append('wrong order of rungs: %s (%d) comes after %s, but %s (%d) before it' % (
                         m[1], r.number, 'the line' if where == section else '>>' + where, k.name, k.number))
     if lines < 10:
-        problems.append('only %d lines say that the teaching rungs end' % lines)
+        problems.append('fewer than 10 lines mark the end of the teaching rungs: %d' % lines)
     sections(text, kernels, problems)
 
 
 def sections(text, kernels, problems):
-    """Checks that, if an operation is in several sections, one of them has the line that ends the teaching rungs."""
-    found = {}  # for each operation, whether each of its sections has the line
+    """Checks that each operation with kernels in several sections has a line that ends its teaching rungs."""
+    found = {}  # maps an operation to a list of bools: whether its k-th section ends the teaching rungs
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
                     for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
             found.setdefault(key, []).append('\n' + PLAIN in body)
     for key, lines in found.items():
         if len(lines) > 1 and not any(lines):
-            problems.append('%s %s: no section says that the teaching rungs end' % key)
+            problems.append('%s %s: no section marks the end of the teaching rungs' % key)
 
 
 def words(text, rungs, problems):
@@ -436,9 +438,11 @@ def words(text, rungs, problems):
         listed |= set(re.findall(r'\w+', plain)) - {'copies', 'allocations'} if prose else {plain.split()[0]}
         kept |= set(re.findall(r'\w+', reserved))
     used = {r.name for all_ in rungs.values() for r in all_}
-    for what, which in (('no word of the closed list', used - listed), ('reserved, and has a row', kept & used),
-                        ('has no row, and is not marked as reserved', listed - kept - used),
-                        ('in one of KBKI_WORDS and the manual alone', compiled ^ (listed | kept))):
+    for what, which in (('a kernel has this word, but the list in the manual lacks it', used - listed),
+                        ('the manual calls this word reserved, but a kernel has it', kept & used),
+                        ('no kernel has this word, and the manual does not call it reserved', listed - kept - used),
+                        ('this word is in KBKI_WORDS or in the manual, but not in both',
+                         compiled ^ (listed | kept))):
         problems += ['%s: %s' % (word, what) for word in sorted(which)]
 
 
@@ -461,7 +465,7 @@ def shortened(record):
 
 
 def run(suite, path, only):
-    """Runs a suite at the shape of every ladder and returns its records."""
+    """Runs the program `suite` at the shape of every ladder and returns the records it wrote."""
     kept, calls = [], {}
     if os.path.exists(path):
         with open(path) as f:
@@ -476,12 +480,12 @@ def run(suite, path, only):
             words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
                      '--filter', '/%s=%s%s' % (*shape[0], '.*/causal=0' if ('causal', 0) in shape else '')]
             for k, v in shape:
-                # a 0 is not passed, because an operation without this axis would reject it
+                # axes with value 0 are left out, because an operation without such an axis would reject the option
                 words += ['-a', '%s=%s' % (k, v)] if v else []
             print(' '.join(words), flush=True)
             done = subprocess.run(words + ['--json', out])
             if not os.path.exists(out):
-                print('%s left no records (exit code %d)' % (suite, done.returncode), file=sys.stderr)
+                print('%s wrote no records (exit code %d)' % (suite, done.returncode), file=sys.stderr)
                 continue
             with open(out) as f:
                 new = [r for r in json.load(f) if r['status'] == 'ok' and
@@ -495,7 +499,8 @@ def run(suite, path, only):
 
 
 def diff(header, op):
-    """Prints the lines that change from each kernel of a ladder to the next one in its type."""
+    """Prints, for each kernel of a ladder, the source lines that differ from the rung before it (same element
+    type)."""
     seen = set()
     for (name, direction), rungs in table(header).items():
         shown = sorted(rungs, key=lambda r: r.number) if name == op else []

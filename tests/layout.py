@@ -7,8 +7,8 @@ names, and size.
 
 A section begins with a ruler, then `  >>tag  text`. In kbench.h, the title of a section after the line "Stop here"
 begins with the section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before each
-use, so a function can normally call only functions of earlier stages. This script checks the two exceptions: forward
-declarations of functions of later stages, and calls of public functions that a later stage defines.
+use, so a function can normally call only functions of earlier stages. There are two exceptions, which this script
+checks: forward declarations of functions of later stages, and calls of public functions that a later stage defines.
 """
 import re
 import sys

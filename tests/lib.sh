@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-# lib.sh - functions that the shell tests share; POSIX sh. Source it (. tests/lib.sh) from the root of the repository.
-# A test calls pass, fail, skip or one of the checks below for each behaviour, and ends with finish. tests/run.sh and
-# the Makefile set CC CXX NVCC ARCHFLAGS BUILD TEST_ALL. TEST_ALL is 1 in make test-all. In make test, TEST_ALL is
-# empty, and a test runs a representative part.
+# lib.sh - functions that the shell tests share; POSIX sh. A test runs in the root of the repository and includes
+# lib.sh with the dot command. A test calls pass, fail, skip or one of the checks below for each behaviour, and ends
+# with finish. tests/run.sh and the Makefile set CC CXX NVCC ARCHFLAGS BUILD TEST_ALL. TEST_ALL is 1 in make
+# test-all. In make test, TEST_ALL is empty, and a test may run only a representative part of its checks.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_ALL:=}"
 passed=0 failed=0 skipped=0
@@ -51,13 +51,15 @@ check() {
     if "$@" > "$tmp/check" 2>&1; then
         pass
     else
-        # prints the errors in a compiler's output; if it has none, its first lines
+        # prints the error messages in a compiler's output; without error messages, prints the first lines of the
+        # output
         grep -E 'error|undefined|FAIL' "$tmp/check" > "$tmp/why" || head -n 5 "$tmp/check" > "$tmp/why"
         fail "$what: $(head -n 5 "$tmp/why" | cut -c 1-300 | tr '\n' ';')"
         return 1
     fi
 }
-# counted WHAT: adds the FAIL: and SKIP: lines and the final "N passed, N failed" of the last run to the totals
+# counted WHAT: prints the FAIL: and SKIP: lines of the last run, and adds its final "N passed, N failed" to the
+# totals
 counted() {
     sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
     case $(tail -n 1 "$out") in
@@ -75,10 +77,11 @@ counted() {
 build() {
     check "$@" || finish
 }
-# the libraries that a host program needs
+# linker flags for the libraries that a host program needs
 libs="-lm -ldl -lpthread"
-# build_heeds: builds $heeds. "$heeds" PROGRAM... starts a program with the default handling of SIGINT and SIGQUIT,
-# because a shell starts background jobs with these signals ignored, and kbench does not handle ignored signals.
+# build_heeds: builds the helper program $heeds, which starts another program with the default handling of SIGINT
+# and SIGQUIT. Without $heeds, a background job of the shell ignores both signals, and kbench does not handle a
+# signal that is ignored.
 build_heeds() {
     heeds=$tmp/heeds
     cat > "$heeds.c" << 'end'

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""mutate.py - mutation testing: changes one token of kbench.h at a time and runs the tests on it.
+"""mutate.py - mutation testing: changes one token of kbench.h at a time and runs the tests on the changed header.
 
     python3 tests/mutate.py                       100 mutants, spread evenly over the sections; exit 1 below 90 % caught
     python3 tests/mutate.py --seed 7 --count 20   20 mutants with another seed
@@ -11,12 +11,12 @@
     python3 tests/mutate.py --coverage            lists the lines that no test executes, by section
 
 Mutants change code below the "Stop here" line, except comments, strings, #if, declared array sizes, numbers in
-allocation sizes, and >>ptx. A mutant that does not compile, or compiles at -O1 to the same object code as the header,
-is discarded and replaced by another mutant. A mutant is caught if a test crashes, exceeds its time limit, or fails on
-it twice (a second failure excludes effects of a busy machine).
+allocation sizes, and the section >>ptx. A mutant that does not compile, or compiles at -O1 to the same object code as
+the header, is discarded and replaced by another mutant. A mutant is caught if a test crashes, exceeds its time limit,
+or fails on it twice (a second failure excludes effects of a busy machine).
 
 The tests are those of tests/host and tests/cli. For each mutant, only the tests run that execute the mutated line, as
-measured with gcov (for a line of data: all tests). The tests that were written for the line's section run first. The
+measured with gcov (for a line of data: all tests). The tests written for the section of the mutated line run first. The
 tests are built at -O0 without warnings, so that mutants are caught by tests and not by compiler warnings. If a mutant
 survives, the tests of tests/host run on it twice more: with the sanitizers of make sanitize, and with the buffer
 checks that Linux distributions enable (_FORTIFY_SOURCE).
@@ -30,8 +30,8 @@ import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
           "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests that must be built with optimisation
-# additional builds of the tests, for mutants that survive: with the sanitizers of make sanitize, and with the compiler
-# options of Linux distributions
+# two more builds of the tests, for mutants that survive the normal build: one with the sanitizers of make
+# sanitize, one with the compiler options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
 PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
@@ -52,8 +52,8 @@ TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
-# The compiler command that the tests call as CC. A program with a mutant is built once for all tests. Files that do
-# not include the header are compiled once for all mutants.
+# Shell script that mutate.py installs as the compiler CC of the tests. A program with a mutant is built once for
+# all tests. Files that do not include the header are compiled once for all mutants.
 COMPILER = """#!/bin/sh
 key= to= source= last=
 for a; do
@@ -76,9 +76,10 @@ store=$MUTATE_KEPT
 if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought the header
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
-# processes that end without exit() write their counts, too: processes that crash, and a worker that the supervisor
-# kills receives a signal first. after writing, the counts are reset, so that a process that continues does not write
-# them twice
+# This code makes processes that end without exit() write their coverage counts, too. A signal handler writes the
+# counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the worker
+# write its counts. After writing, a process resets its counts, so that it does not write them twice if it
+# continues.
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -146,7 +147,7 @@ class Source:
                 end = at if directive else n
                 if directive and directive.group(1) == "define" and directive.group(3):
                     macro, end = directive.group(3), directive.end()
-                else:  # the whole directive, with its continuation lines
+                else:  # skips the whole preprocessor directive, with its continuation lines
                     while end < n and (self.text[end] != "\n" or self.text[end - 1] == "\\"):
                         end += 1
                 line += self.text.count("\n", at, end)
@@ -165,8 +166,8 @@ class Source:
         return tokens
 
     def extents(self):
-        """Maps each token to its statement (index of the statement's first token), and each line to the lines of its
-        statements."""
+        """Maps each token to the index of the first token of its statement, and each line to all lines of the
+        statements on that line."""
         self.start_of, self.function_at, self.spans = [], {}, {}
         start, depth, parens, name, opened = 0, 0, 0, None, None
         for i, t in enumerate(self.tokens):
@@ -201,7 +202,7 @@ class Source:
 
     def allocated(self, i):
         """Returns whether the token is a term of an allocated size or of a declared array size. No test can detect
-        that such a size is larger than needed."""
+        that an array is larger than needed."""
         depth, k = 0, i
         while k > self.start_of[i] and self.tokens[i - 1].text in "+*,(":
             k -= 1
@@ -226,7 +227,7 @@ class Source:
         if t[k].kind != "word" or self.text[t[k - 1].start - 1:t[k - 1].end + 1] == " * ":  # a * b[i]
             return False
         parens, within = 0, True
-        for m in range(bracket - 1, s, -1):  # first within this declarator, then before it
+        for m in range(bracket - 1, s, -1):  # scans backwards: this declarator, then the declarators before it
             parens += {")": 1, "}": 1, "(": -1, "{": -1}.get(t[m].text, 0)
             if parens < 0 or (within and t[m].text == "="):
                 return False
@@ -345,7 +346,8 @@ class Mutant:
 
 
 def draw(s, seed, only, at):
-    """Yields mutants endlessly: all sections in turn, and all kinds of mutation equally often in each section."""
+    """Yields every possible mutant once, in random order. Takes the sections in turn; within a section, all kinds
+    of mutation are equally likely."""
     pool, dice = {}, random.Random(seed)
     for site in sites(s):
         line, kind = (at.split(":") + [None])[:2] if at else (None, None)
@@ -376,7 +378,7 @@ class Bench:
         for entry in os.listdir(root):
             if entry not in ("kbench.h", "build", ".git") and not os.path.abspath(os.path.join(root, entry)) in scratch:
                 path = os.path.join(root, entry)
-                if entry == "tests":  # a copy, because these files may be edited while mutants run
+                if entry == "tests":  # copies tests/, because its files may be edited while mutants run
                     shutil.copytree(path, os.path.join(self.folder, entry))
                 else:
                     os.symlink(os.path.abspath(path), os.path.join(self.folder, entry))
@@ -413,7 +415,8 @@ class Bench:
         return e
 
     def run(self, test, limit, coverage=False, how=None):
-        """Runs the test until its first failure. Returns None if the test passes, otherwise that failure."""
+        """Runs the test until its first failure. Returns None if the test passes, otherwise the text of
+        the first failure."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh"))
@@ -484,8 +487,8 @@ class Tests:
         self.known, self.unused = {}, {}
 
     def mark(self, name):
-        """Returns a hash of everything that a test consists of, except the header. When the hash changes, the coverage
-        is measured again."""
+        """Returns a hash of all files and options that determine a test, except kbench.h. When the hash changes,
+        the coverage is measured again."""
         h = hashlib.sha256((COMPILER + DUMPS + NOT_O0.get(name, "")).encode())
         folder = os.path.join(self.root, "tests")
         files = [os.path.join(folder, f) for f in ("lib.sh", "test.h", "json.h", "guarded.h")]
@@ -539,8 +542,8 @@ class Tests:
         os.replace(self.store + ".new", self.store)
 
     def moved(self, header, lines):
-        """Converts execution counts per line of another header to the lines of this header. Lines without a
-        counterpart get no count."""
+        """Returns the execution counts of `lines`, whose line numbers belong to another version of the header, with
+        the line numbers of this version. A line that is not in the other version gets no count."""
         if header == self.header:
             return lines
         if header not in self.moves:
@@ -552,8 +555,8 @@ class Tests:
         return {to[n]: count for n, count in lines.items() if n in to}
 
     def passes(self, name, bench, how):
-        """Returns whether the test passes without a mutation. This run happens once per header, when the test first
-        fails on a mutant."""
+        """Returns whether the test passes without a mutation. For each version of the header, the test
+        runs without a mutation only once: when it first fails on a mutant."""
         old, key = self.learnt[name], how or "passed"
         if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)
@@ -581,8 +584,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """Returns the tests that execute a line. For a line without code, these are the tests that execute its
-        function; outside functions, all tests."""
+        """Returns the tests that execute a line. A line without code counts as
+        executed if its function is executed; a line outside functions is executed by all tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -602,7 +605,8 @@ class Tests:
         return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)
 
     def order(self, names, section):
-        """Fast tests with most of their lines in this section come first, because they were written for it."""
+        """Sorts tests: first come fast tests whose executed lines lie mostly in this section, because these tests
+        were probably written for the section."""
         def cost(name):
             if (name, section) not in self.costs:
                 lines = [int(n) for n, count in self.known[name]["lines"].items() if count]
@@ -613,8 +617,8 @@ class Tests:
 
 
 def counts(folder):
-    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY. It covers all
-    programs that wrote counts."""
+    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY. A line counts as
+    executed if any program that wrote counts has executed it."""
     lines = {}
     found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
     for f in found:
@@ -630,7 +634,8 @@ def counts(folder):
 
 
 class Compiled:
-    """Returns the header's object code in both builds, for comparison with a mutant's object code."""
+    """Compiles the header with and without CUDA, to compare the code of a mutant with that of the unchanged
+    header."""
 
     def __init__(self, source, scratch, jobs):
         self.folder = os.path.join(scratch, "object")
@@ -665,8 +670,8 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Runs the tests until one fails. Returns 0 for a valid mutant, 1 if it does not compile, 2 if it has the header's
-    object code."""
+    """Runs the tests on a mutant until one fails. Returns 0 if the mutant is valid, 1 if it does not compile, 2 if
+    its object code equals that of the header."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -678,7 +683,7 @@ def judge(mutant, k, source, tests, compiled, bench, within):
         if at and spent > within:
             mutant.why = f"{at} tests were run, {len(names) - at} that take longer were not"
             break
-        if not compared and spent > 10:  # the comparison of object code takes about this time
+        if not compared and spent > 10:  # comparing object code takes about 10 s, so tests run first
             compared = True
             if compiled.same(text, name):
                 return 2
@@ -764,7 +769,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # two missed lines are printed as one range if no executed line is between them
+        for k, n in enumerate(missed):  # missed lines with no executed line between them are printed as one range
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:
@@ -777,20 +782,22 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--count", type=int, default=100)
-    p.add_argument("--skip", type=int, default=0, help="skips this number of the drawn mutants")
-    p.add_argument("--only", action="append", help="a section by its tag; repeatable")
+    p.add_argument("--skip", type=int, default=0, help="skips the first SKIP of the drawn mutants")
+    p.add_argument("--only", action="append", help="mutates only the section with this tag; repeatable")
     p.add_argument("--at", help="LINE or LINE:KIND; kinds: " + " ".join(KINDS))
     p.add_argument("--list", action="store_true")
     p.add_argument("--again", help="a --json file")
     p.add_argument("--coverage", action="store_true")
     p.add_argument("--anew", action="store_true", help="measures the coverage again after a change of the header")
-    p.add_argument("--least", type=float, default=90, help="percent caught, below which the exit code is 1")
-    p.add_argument("--within", type=float, default=200, help="seconds of tests for one mutant "
-                   "seconds for all; mutants that are not finished survive")
-    p.add_argument("--json", help="file for the results, written as they come")
+    p.add_argument("--least", type=float, default=90,
+                   help="exit code 1 if fewer than this percentage of mutants is caught")
+    p.add_argument("--within", type=float, default=200, help="stops the tests of a mutant after "
+                   "about this many seconds; a mutant that no test has caught by then survives")
+    p.add_argument("--json", help="writes each result to this file as soon as it is known")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--root", default=".", help="the repository")
-    p.add_argument("--scratch", help="folder for copies and coverage; build/mutate of the repository")
+    p.add_argument("--scratch",
+                   help="folder for copies of the repository and for coverage; default: build/mutate")
     args = p.parse_args()
     args.root = os.path.abspath(args.root)
     args.scratch = os.path.abspath(args.scratch or os.path.join(args.root, os.environ.get("BUILD", "build"), "mutate"))

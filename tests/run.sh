@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# run.sh - builds and runs the tests; POSIX sh. Run it from the root of the repository, as make test does.
+# run.sh - builds and runs the tests; POSIX sh. Start run.sh in the root of the repository, as make test does.
 #
 #   sh tests/run.sh                      runs make test: each feature at least once
 #   sh tests/run.sh --all                runs make test-all: everything; takes more than an hour
@@ -17,23 +17,25 @@
 #   TEST_AGAIN=1 sh tests/run.sh         runs a failed test again, and counts only the second result; the first output
 #                                        is printed as "again". For machines on which other programs disturb times
 #
-# A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If there is X.c or X.cu next to
-# X.sh, the script builds and runs it. A test prints "FAIL: ..." and "SKIP: reason" lines and ends with a line
-# "N passed, N failed, N skipped". A test that does not compile, or ends without that line, counts as one failure. The
-# last line printed here has the totals; the exit code is 1 if anything failed.
+# A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If X.sh has a source file X.c or
+# X.cu next to it, X.sh builds and runs that program. A test prints "FAIL: ..." and "SKIP: reason" lines and ends with a
+# line "N passed, N failed, N skipped". A test that does not compile, or ends without that line, counts as one failure.
+# The last line that run.sh prints has the totals; the exit code is 1 if anything failed.
 #
-# Tests run in parallel. A comment line among the first 20 lines of a test changes that:
+# Tests run in parallel. The following comment lines, among the first 20 lines of a test, change when the test
+# runs:
 #   measures time           never runs in parallel with another test of this kind, because it depends on real time
 #   takes long              starts before the others, so that no lane idles at the end
 #   only in make test-all   left out of make test
 # In make test-all, the variable TEST_ALL is 1; a test can then run more checks.
 #
-# The programs of tests/host are compiled together, because nearly all of their code is kbench's: as namespaces of one
-# C++ file (those on the virtual GPU in another), without warnings and without optimisation. Each program runs
-# separately and has its own counts. Each program is compiled separately, as C with warnings as errors, in four
-# cases: with --all, with --sanitize, if the test is named on the command line, and if the combined file does not
-# compile. A program with a comment "a program of its own: REASON" in its head is always compiled separately, for
-# example because it replaces functions of the C library.
+# The programs of tests/host are compiled together, because nearly all of their code is kbench itself. Each program
+# becomes a namespace of one C++ file, which is compiled without warnings and without optimisation. The programs
+# that use the virtual GPU form a second file. Each program runs separately and has its own counts. In four cases,
+# each program is compiled separately, as C and with warnings as errors: with --all, with --sanitize, for a test
+# named on the command line, and if the combined file does not compile. A program with a comment "a program of its
+# own: REASON" in its head is always compiled separately, for example because it replaces functions of the C
+# library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"
@@ -53,7 +55,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# python3 may be a script that looks for the interpreter each time
+# finds the interpreter once, because python3 may be a script that searches for it at each call
 case $(head -c 2 "$(command -v python3 || echo /dev/null)") in
 '#!') PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH && export PATH ;;
 esac
@@ -70,13 +72,13 @@ if [ -n "$sanitize" ]; then
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
-# A shell starts background jobs with SIGINT and SIGQUIT ignored. Programs inherit this, and kbench does not handle
-# ignored signals.
+# A shell starts background jobs with SIGINT and SIGQUIT ignored. The programs would inherit the ignored signals,
+# and kbench does not handle a signal that is ignored.
 if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
 # says FILE ERE: tests whether a comment in the first 20 lines of the test matches ERE
 says() { head -n 20 "$1" | grep -qE "^(#|//) ($2)"; }
-# name_of FILE: sets the name of a test and of its files
+# name_of FILE: sets $name to the name of the test, and $flat to the name of its files in $logs
 name_of() { name=${1#tests/} && name=${name%.*} && flat=$(echo "$name" | tr / _) && log=$logs/$flat.log && exe=$BUILD/test/$name; }
 
 # set_of FILE: prints the combined program that contains this test of tests/host: host, virtual_gpu, or none
@@ -137,7 +139,7 @@ END
         echo '}'
     } > "$source"
     [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
-    # kbench flags times of unoptimised builds; this macro declares an optimised build
+    # __OPTIMIZE__ makes kbench regard the build as optimised, because kbench flags times of unoptimised builds
     if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
@@ -196,14 +198,15 @@ why_no_gpu() {
     fi
 }
 
-# cpu FILE: sets $seconds to the CPU time of this shell and its ended children. In a subshell, `times` would start
-# at zero, so its output goes through FILE.
+# cpu FILE: sets $seconds to the CPU time of this shell and its ended children. The output of `times` goes through
+# FILE, because in a subshell $(times) would count from zero.
 cpu() {
     times > "$1"
     seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')
 }
 
-# run_one FILE: runs a test, prints all its lines together, and writes its counts to $logs/NAME.sum
+# run_one FILE: runs a test, prints the output of the test when it has ended, and writes its counts to
+# $logs/NAME.sum
 run_one() {
     name_of "$1"
     mkdir -p "$(dirname "$exe")"
@@ -236,8 +239,8 @@ run_one() {
     *" passed, "*" failed, "*" skipped")
         p=${last%% passed*} f=${last#*passed, } s=${last#*failed, }
         f=${f%% failed*} s=${s%% skipped*}
-        # counts a failure that the test's last line does not include: a sanitizer's report, or a crash after that
-        # line
+        # counts a failure that the last line of the test cannot include: the report of a sanitizer, or a crash
+        # after the last line
         if [ $rc -ne 0 ] && [ "$f" -eq 0 ]; then
             f=1 tail="FAIL  $name: exit code $rc in spite of its summary"
         fi
@@ -262,7 +265,7 @@ run_one() {
 if [ -n "$together" ]; then build_together "$together" && exit; fi
 if [ -n "$one" ]; then run_one "$one" && exit; fi
 
-# sorts the tests: those that may run in parallel, and those that measure time
+# writes two lists of tests: tests that may run in parallel, and tests that measure time
 rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
 : > "$logs/long" && : > "$logs/short" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do
@@ -310,9 +313,9 @@ case " $wanted " in
     fi
     ;;
 esac
-# A lane runs the tests of its lists, except those that another lane has already taken. The first lane starts with
-# the tests that measure time, so that no two of them run at the same time. The other lanes have a lower priority,
-# so that they do not disturb these times.
+# A lane is a background process that runs the tests of its lists one after another, except tests that another lane
+# has already taken. Only the first lane runs the tests that measure time, so that no two such tests run at the
+# same time. The other lanes have a lower priority, so that they do not disturb the tests that measure time.
 rm -rf "$logs/taken" && mkdir "$logs/taken"
 lane() { # PRIORITY LIST...
     priority=$1 && shift

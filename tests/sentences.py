@@ -104,8 +104,8 @@ def markdown_pieces(text):
 
 
 def sentences(path):
-    """Yields (line, sentence, code) for each sentence of a file. For a fragment, such as a label or the comment of a
-    field, code is its line of code; otherwise it is empty."""
+    """Yields (line, sentence, code) for each sentence of a file. For a fragment, such as a label or the comment of
+    a field, `code` is the line that contains the fragment. Otherwise `code` is empty."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* test.h - counting checks for the tests of kbench: C11, C++11, CUDA.
-   A test is a program that prints a line for every failure and every skip. The last line of its output comes from
-   test_end(); tests/run.sh adds these lines up.
+   A test is a program that prints a line for every failure and every skip. The last line of a
+   test comes from test_end(); tests/run.sh adds up the numbers in these lines.
 
        #include "test.h"
        int main(void) {
@@ -43,7 +43,7 @@ TEST_UNUSED static int test_check(int fine, const char* file, int line, const ch
     vprintf(format, rest);
     va_end(rest);
     printf("\n");
-    fflush(stdout); // a later check may kill the process
+    fflush(stdout); // prints the failure now, because a later check may kill the process
     return 0;
 }
 
@@ -80,8 +80,9 @@ TEST_UNUSED static void test_skip(const char* format, ...) {
     printf("\n");
 }
 
-// Returns how many of n rounds of a simulation to run: all rounds in make test-all (TEST_ALL), which has narrower
-// tolerances, otherwise a tenth. Under a sanitizer it is also a tenth, because only memory errors matter there.
+// Returns how many of n rounds of a simulation to run. make test-all (TEST_ALL) runs all rounds and has narrower
+// tolerances; make test runs a tenth. A build with a sanitizer always runs a tenth, because it only looks for
+// memory errors.
 TEST_UNUSED static int test_rounds(int n) {
 #ifdef TEST_SANITIZE
     const int share = 10;
@@ -92,7 +93,7 @@ TEST_UNUSED static int test_rounds(int n) {
     return n > share ? n / share : 1;
 }
 
-// The last statement of main: prints the totals, and returns the exit code, 1 if a check failed.
+// Must be the last statement of main: prints the totals and returns the exit code, which is 1 if a check failed.
 TEST_UNUSED static int test_end(void) {
     printf("%ld passed, %ld failed, %ld skipped\n", test_passed, test_failed, test_skipped);
     fflush(stdout);

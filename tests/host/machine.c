@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the description of a machine, which is read from files in the formats of Linux. Also tests which
+// Tests the description of a machine, which is read from files in the formats of Linux. The test also covers which
 // differences between the machines of two records prevent a comparison of times.
 #include "test.h"
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // these files do not exist
+    // facts whose files do not exist are empty
+    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source"));
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
     put("/sys/class/dmi/id/sys_vendor", "Virtual Machines, Inc.\n");
@@ -51,7 +52,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("container"), "docker") == 0);
 }
 
-// The limit is the smallest cpu.max value of the process's own cgroup and of all its ancestors.
+// The CPU limit of a process is the smallest cpu.max value of the process's own cgroup and of all its ancestors.
 static void test_limits(void) {
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
@@ -64,11 +65,11 @@ static void test_limits(void) {
     CHECK(strcmp(fact("cpu_limit"), "0.5") == 0);
     put("/proc/self/cgroup", "0::/\n");
     CHECK(strcmp(fact("cpu_limit"), "0.5") == 0);
-    put("/proc/self/cgroup", "nothing of the kind\n");
+    put("/proc/self/cgroup", "no cgroup\n");
     CHECK(!*fact("cpu_limit"));
 }
 
-// Numeric settings are numbers in a record.
+// A setting that is a number is written to the record as a JSON number.
 static void test_record(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -83,7 +84,7 @@ static void test_record(void) {
                    0,
                "%s", t.s);
     kbi_text_free(&t);
-    // A record changes only its own copy of the environment.
+    // kbi_fact adds a fact to the environment of one record; the environment of the run stays unchanged.
     kb_result own;
     kbi_record_start(&own, &r);
     kbi_fact(&own, "bias", "fitted");
@@ -99,7 +100,7 @@ static void test_differs(void) {
     kbi_result_clear(&b);
     const struct {
         const char** of[2];
-        const char *values[2], *said; // said: the message; NULL: the times may be compared
+        const char *values[2], *said; // said: expected message; NULL: the times of the two records may be compared
     } rows[] = {
         { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
         { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
@@ -144,7 +145,7 @@ static void test_differs(void) {
     kb_result_free(&b);
 }
 
-// Tests separately the fields of a record that come from the case, from the measurement and from the machine.
+// Tests the fields of a record in three groups: fields from the case, from the measurement and from the machine.
 static void test_case(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -250,8 +251,8 @@ static void test_machine(void) {
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
 
-// kbench looks up a program of the CUDA toolkit in PATH first, then in CUDA_HOME. Some directories in PATH do not
-// exist.
+// kbench looks up a program of the CUDA toolkit in PATH first, then in CUDA_HOME. In this test, some directories
+// in PATH do not exist.
 static void test_toolkit(void) {
     char folders[1400], path[512], want[512], home[400], long_one[460];
     kbi_text command = { NULL, 0, 0 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests values that one stage passes to the next: the parts of a record that come from the measurement, and the
-// judgement of samples with a known median. Also tests when warm-up and sampling end, and how data is placed in
-// shared buffers.
-// a program of its own: it replaces the clock.
+// judgement of samples with a known median. The test also covers when warm-up and sampling end, and how data is
+// placed in shared buffers.
+// a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
 #include <time.h>
 
-// Host clock that the test controls.
+// Replaces the host clock by a clock that the test controls.
 static struct {
     bool on;
     double now; // in ns
@@ -100,7 +100,7 @@ static void test_remarks(void) {
 
 // --- the judge ---
 
-// makes 101 samples that are evenly spread from `ns` - `beside` to `ns` + `beside`, so their median is exactly
+// makes 101 samples, spread evenly from `ns` - `beside` to `ns` + `beside`; the median of these samples is exactly
 // `ns`
 static void samples_at(double ns, double beside, double samples[101]) {
     for (int i = 0; i < 101; i++) samples[i] = ns + beside * (i * 37 % 101 - 50) / 50;
@@ -138,8 +138,8 @@ static void test_times(void) {
     CHECK_REAL(more, hypot(own, 1.959964 * 40e-6), 1e-6), CHECK_REAL(wide.time_ms_std, r.time_ms_std, 0);
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
-    // FLOOR: 1.96 standard errors of the bias exceed 5 % of the time; without an error, the time is below five
-    // times the floor
+    // FLOOR is set if 1.96 standard errors of the bias exceed 5 % of the time. If the standard error is 0, FLOOR
+    // is set if the time is below five times the floor.
     static const struct {
         double error, left;
         int want;
@@ -155,7 +155,8 @@ static void test_times(void) {
     r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
-    // a timed block that keeps no result and takes so little time may be empty, unless it was proven to do work
+    // a timed block that keeps no computed result and takes less than 5 ns gets the flag NO_WORK, unless kbench
+    // has proof that the block does work
     static const struct {
         int kept, proven, no_work, floor;
         double ns;
@@ -175,7 +176,7 @@ static void test_times(void) {
     }
 }
 
-// Each observation sets its own flag.
+// Each kind of observation in a measurement sets its own flag in the record.
 static void test_facts(void) {
     for (int i = 0; i < 9; i++) {
         static const kb_flag want[] = { KB_FLAG_SHARED_GPU,  KB_FLAG_LEAK,          KB_FLAG_UNGATED,
@@ -189,7 +190,7 @@ static void test_facts(void) {
         m.constant = i == 4, m.settled = i != 5, m.debug_build = i == 6;
         m.clock_high = 1000, m.clock_low = m.sm_clock = i == 8 ? 979 : 981, m.sm_clock += 15;
         kb_result r = judged(&m, 30000, 100, &machine);
-        // an unfinished warm-up and a varying clock raise no flag if the samples show no trend
+        // if the samples show no trend, neither an unfinished warm-up nor a varying clock sets a flag
         CHECK_THAT(r.flags == (i == 5 || i == 8 ? 0 : (uint64_t)1 << want[i]), "fact %d: flags %llx", i,
                    (unsigned long long)r.flags);
         CHECK_INT(r.status, KB_OK);
@@ -222,7 +223,7 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     recipe.max_samples = 101;
     CHECK(ENOUGH(101, 0.5)), CHECK(!ENOUGH(100, 0.5));
-    recipe.precision = 1; // any interval is narrow enough
+    recipe.precision = 1; // with precision 1, an interval of any width is narrow enough
     recipe.max_samples = 2000;
     CHECK(!ENOUGH(29, 0.5)), CHECK(ENOUGH(30, 0.5));
     recipe.min_time = 0.6;
@@ -230,7 +231,7 @@ static void test_enough(void) {
     recipe.samples = 12;
     CHECK(!ENOUGH(11, 9.0)), CHECK(ENOUGH(12, 0.0));
     recipe.samples = 0, recipe.min_time = 0;
-    // the precision refers to the reported time, after the bias was subtracted
+    // the precision is relative to the reported time, from which the bias has been subtracted
     recipe.precision = 1.01 * kbi_precision_of(samples, 101);
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 5000;
@@ -239,7 +240,8 @@ static void test_enough(void) {
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 10500; // the bias exceeds the time
     CHECK(!ENOUGH(101, 0.5));
-    // the precision is checked again after 8 more samples or 10 % more samples, whichever is larger
+    // after the precision was checked, the next check comes after 8 more samples or 10 % more samples, whichever
+    // is larger
     recipe.precision = 1e-9, run->m.bias_ns = 0;
     CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_check, 38);
     for (int i = 101; i < 200; i++) samples[i] = samples[i - 101];
@@ -265,7 +267,8 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
-    run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a launch of 1 ms needs no batch
+    // one launch takes 1 ms, so a sample is a single launch
+    run->sampling.resolved = false, run->work.estimate_ns = 1000000;
     CHECK(kbi_warm_enough(run));
     timer.host_clock = false;
     recipe.warmup_samples = -1, recipe.warmup_time = 1000;
@@ -280,7 +283,8 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
-    // after 20 times this limit, `settled` stays unchanged, because even single runs were too long for the windows
+    // `settled` stays unchanged if warm-up took more than 20 times its limit; single runs were then too long to
+    // judge whether a steady state was reached
     for (int i = 0; i < 2; i++) {
         run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
@@ -302,7 +306,7 @@ static void test_contest_width(void) {
     c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
         c.members[i] = &all[i];
-        // all implementations but the first have the same noise
+        // the times of the first implementation are constant; all others have the same noise
         for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS);
     }
     double log_ratio[ROUNDS], median, lo, hi;
@@ -328,7 +332,7 @@ static bool window(kbi_run* run, double ns, int n) {
 }
 static void test_windows(void) {
     kbi_run* run = new_run();
-    CHECK(!window(run, 1000, 8)); // there is no earlier window to agree with
+    CHECK(!window(run, 1000, 8)); // the first window cannot agree with an earlier window
     CHECK_REAL(run->call.window.median, 1000, 0), CHECK_INT(run->call.window.n, 0);
     CHECK(window(run, 1029, 8)), CHECK(!window(run, 1061, 8)), CHECK(!window(run, 1000, 4)),
         CHECK(window(run, 971, 4));
@@ -342,24 +346,29 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// Tests the number of launches at the start of a slot whose times the preceding slot affects.
+// Tests how many launches at the start of a slot are still affected by the slot before.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // differs by more than 0.5 %
+                // the first `slow` runs are slower by more than 0.5 %
+                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2;
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // differs by less than 0.5 %
+        // the first 3 runs are slower by less than 0.5 %
+        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000;
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within the scatter of the samples
+            // the first 3 runs are slower by no more than the other runs scatter
+            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1));
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
-         decay += 4) { // the times decay slowly: only a longer trial shows where the decay ends
+         // the times fall slowly from run to run, so only a longer trial shows after how many runs they are
+         // constant
+         decay += 4) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
@@ -378,7 +387,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(1, KB_F16), ldexp(1, -10), 0), CHECK_REAL(kbi_ulp(1, KB_BF16), ldexp(1, -7), 0);
     CHECK_REAL(kbi_ulp(7.9, KB_F32), ldexp(1, -21), 0), CHECK_REAL(kbi_ulp(-0.3, KB_F16), ldexp(1, -12), 0);
     CHECK_REAL(kbi_ulp(5, KB_I32), 1, 0);
-    // for 0 and for subnormal values, the result is the smallest positive value
+    // for 0 and for values too small for the type, kbi_ulp returns the smallest positive value of the type
     static const double tiny[] = { 0, 1e-300 };
     for (int i = 0; i < 2; i++) {
         CHECK_REAL(kbi_ulp(tiny[i], KB_F32), ldexp(1, -149), 0),
@@ -388,7 +397,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(0, KB_F64), ldexp(1, -1074), 0);
 }
 
-// An allocator that has memory for only `room` blocks.
+// Simulates an allocator that has memory for only `room` blocks.
 static int room, lent;
 static void* scarce_alloc(kb_place place, size_t bytes) {
     if (lent == room) return NULL;
@@ -417,8 +426,8 @@ static void test_no_room(void) {
     }
 }
 
-// Placement of blocks in the shared buffers. If the backend is marked as a GPU, host memory is not placed in
-// shared buffers.
+// Tests where blocks are placed in the shared buffers. If the backend is marked as a GPU, host
+// memory is not placed in shared buffers.
 static void test_stage(void) {
     kbi_memory m;
     kbi_backend gpu = kbi_cpu;
@@ -433,7 +442,8 @@ static void test_stage(void) {
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_PINNED, 100)), CHECK_INT(m.layout_bytes, 100);
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_HOST, 100)), CHECK_INT(m.layout_bytes, 612),
         CHECK_INT(m.layout_peak, 612);
-    // with two implementations, each finds its own contents restored
+    // with two implementations, the shared buffers are restored to the contents that each implementation left in
+    // them
     kbi_memory other = m, *both[] = { &m, &other };
     kbi_shared_buffers s;
     CHECK(kbi_shared_open(&s, &kbi_cpu, both, 2));
@@ -453,8 +463,10 @@ static void test_stage(void) {
     }
     CHECK(!m.separate);
     m.layout_bytes = 0;
-    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate); // larger than in the first call
-    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));                 // later blocks stay separate, too
+    // the block is larger than in the first call, so it is not placed in the shared buffers
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate);
+    // after one block outside the shared buffers, all later blocks are outside, too
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
 }
@@ -481,7 +493,8 @@ static void test_guards(void) {
         kbi_memory_free(&kbi_cpu, m, false, true);
         CHECK_INT(m->device, 0), CHECK_INT(m->device_peak, n), CHECK_INT(m->n, 0), CHECK(!m->blocks);
     }
-    // a position is relative to the end of the requested bytes, also in a block of 0 bytes
+    // n: requested bytes of the block; at: index of the overwritten byte, from the start of the block (negative:
+    // before the block)
     static const struct {
         int64_t n, at;
         const char* says;
@@ -521,7 +534,8 @@ static void test_received(void) {
         CHECK((got.m.control_ns != NULL) == control);
         kbi_measured_free(&got.m), CHECK(!got.m.samples && !got.m.round_ns && !got.m.control_ns);
     }
-    got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got)); // more samples than the message holds
+    // the header claims more samples than the message contains
+    got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got));
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
 
@@ -549,7 +563,7 @@ static void test_order(void) {
                 CHECK_THAT(at[i][k] == cycle / n, "%d of %d is %d times at place %d", i, n, at[i][k], k);
                 if (i != k) CHECK_THAT(behind[i][k] == cycle / n, "%d of %d behind %d: %d", i, n, k, behind[i][k]);
             }
-        for (int round = 0; round < 20 * cycle; round += cycle) { // each cycle is shuffled anew
+        for (int round = 0; round < 20 * cycle; round += cycle) { // every cycle has a new random order
             kbi_slot_order(order, n, round, 7);
             different += memcmp(order, first, sizeof(int) * (size_t)n) != 0;
         }
@@ -653,7 +667,7 @@ static void test_rounds_kept(void) {
         }
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
-    // if no block is in the shared buffers, or one block is not, the record does not report shared buffers
+    // the record reports shared buffers only if all blocks of the case are in the shared buffers
     kbi_comparison c = new_contest(2);
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
@@ -708,7 +722,7 @@ static void test_units(void) {
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    // rests: the slot is full, so the run is suspended; otherwise the run takes another sample or ends
+    // rests: whether the run is suspended because its slot is full; enough: whether sampling ends
     static const struct {
         int order, settling, open, n, rests, enough;
     } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },
@@ -745,7 +759,7 @@ static void test_units(void) {
         CHECK_INT(kbi_wants_audit(run), audits[i].want);
     }
     run->work.host = false, run->work.expect = 0;
-    for (int i = 0; i < 16; i++) { // the detection of changed work requires all four conditions
+    for (int i = 0; i < 16; i++) { // each bit of i is one of the four conditions for detecting changed work
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->schedule.is_copy = !(i >> 3);
         run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_FINAL, run->work_change.compared = 0;
@@ -757,7 +771,8 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // a benchmark function, called through a pointer, that allocated memory but did not fill it
+    // the work of a case that allocated memory without filling it is checked once more if it was called through a
+    // pointer
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
@@ -768,7 +783,7 @@ static void test_units(void) {
     kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_WARM);
 }
 
-// If the timer takes a sample itself, the sample counts as one run of the current phase.
+// If a timer takes its samples itself (timer.replay), each sample counts as one run of the current phase.
 static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit == KBI_WARM ? 100 : 200); }
 static void test_alone(void) {
     static kbi_timer timer;
@@ -784,7 +799,7 @@ static void test_alone(void) {
     KBENCH_FREE(run->m.samples);
 }
 
-// Tests which cases time single launches after the samples.
+// Tests for which cases kbench times single launches after it has taken the samples.
 static void test_turns(void) {
     static const struct {
         int steady, by_clock, stand_in, launches, order, n;
@@ -885,7 +900,7 @@ static void test_may(void) {
     CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
 }
 
-// Each fill uses the next random stream, and constant fills are counted.
+// Each call of kbi_fill uses the next random stream; the run counts all fills and the fills with zeros.
 static void test_fills(void) {
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
@@ -912,18 +927,18 @@ static void test_fills(void) {
     kb_from_host(kb, a, host, 10);
     CHECK(a[0] == 7 && a[9] == 7);
     run->call.last = KBI_PHASE_CHECK;
-    kb_to_host(kb, host, b, 20); // ignored before the timed block
+    kb_to_host(kb, host, b, 20); // before the timed block, kb_to_host does not mark an output
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
-    kb_to_host(kb, host, b, 20); // ignored outside the checked call
+    kb_to_host(kb, host, b, 20); // kb_to_host marks an output only in the call whose results are checked
     CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
     CHECK(block[1].output && !block[0].output), CHECK_INT(run->memory.output_bytes, 20);
     kb_to_host(kb, host, a + 9, 1);
     CHECK(block[1].output && block[0].output), CHECK_INT(run->memory.output_bytes, 30);
-    // the next call still knows which blocks are outputs
+    // the next call of the benchmark function still knows which of its blocks are outputs
     kbi_memory_free(run->backend, &run->memory, false, false);
     a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
     CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
@@ -938,9 +953,10 @@ static void test_fills(void) {
     kbi_memory_free(run->backend, &run->memory, false, true);
 }
 
-// Outputs are restored before the last run, so a changed output proves that this run wrote it.
+// Outputs are restored before the last run, so an output that differs afterwards proves that the last run wrote
+// it.
 static void test_held(void) {
-    // sizes that place the last compared window at the end of the block
+    // block sizes for which the last compared window ends exactly at, or close to, the end of the block
     static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 };
     for (int i = 0; i < 8; i++) {
         kbi_run* run = new_run();
@@ -957,21 +973,22 @@ static void test_held(void) {
         CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
-        // unchanged by this run, although earlier runs changed it
+        // the last run left the output unchanged, although earlier runs changed it
         CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true));
         out[0] = 3;
         CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         kbi_restore_outputs(run);
         run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
-        // the contents are saved again: if the output already equals the saved copy, each run counts as a change
+        // kbench saves the outputs again; an output that already equals the saved copy is marked as changed
         memset(out, 5, n);
         kbi_save_outputs(run);
         CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks->changed);
-        // the blocks are kept for the next call in the order of allocation, with their contents
+        // for the next call of the benchmark function, the blocks are kept in the order of allocation, with their
+        // contents
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
         CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
@@ -980,7 +997,7 @@ static void test_held(void) {
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        // if one size differs, all blocks are allocated again
+        // if one block has another size than in the call before, all blocks are allocated again
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data);
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false, true);
@@ -988,8 +1005,8 @@ static void test_held(void) {
     }
 }
 
-// If the outputs of a verified case could not be restored, one note says so, because it is unknown which launch
-// wrote them.
+// If the outputs of a verified case could not be restored, a note says that it is unknown which launch wrote these
+// outputs.
 static void test_unheld(void) {
     for (int i = 0; i < 6; i++) { // i > 0: kb_open; i > 1: large buffers; i != 3: the result was verified
         bool embedded = i > 0, large = i > 1, verified = i != 3;
@@ -1027,7 +1044,8 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    for (int k = 0; k < 4; k++) { // each damaged guard gives a message
+    // for each overwritten byte outside a block, a message gives the distance to the block
+    for (int k = 0; k < 4; k++) {
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
                                             "a byte 1 behind the end of a block of 10 bytes",
@@ -1044,8 +1062,8 @@ static void test_constant(void) {
     }
 }
 
-// The memory use of a call is the sum of its tracked blocks and the growth of the pool, or the decrease of the
-// device's free memory.
+// The memory use of a call is the size of its tracked blocks plus the growth of the memory pool. A call uses at
+// least as much memory as the free memory of the device decreased during the call.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1072,8 +1090,8 @@ static void test_taken(void) {
         CHECK_INT(run->m.host_memory, 9);
         run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
     }
-    // placement of memory: the shift is 0 in the first process and a multiple of the guaranteed alignment in later
-    // processes
+    // each process shifts the memory of a case by a number of bytes: the first process by 0, later processes by a
+    // multiple of the guaranteed alignment
     int64_t different = 0;
     kbi_backend gpu = kbi_cpu;
     gpu.gpu = true;
@@ -1196,8 +1214,8 @@ static void test_nvtx(void) {
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ends, named + 1);
     }
-    // the NVTX ranges of the phases are in sequence inside the range of the case; a copy of the case for --rotate
-    // has no ranges
+    // the NVTX range of a case contains one range for each phase, one after another; a copy of the case that
+    // --rotate makes has no ranges
     static const struct {
         kbi_phase phase;
         const char* name;
@@ -1223,7 +1241,7 @@ static void test_nvtx(void) {
     memset(&kbi_nvtx, 0, sizeof kbi_nvtx), kbi_nvtx.asked = true;
 }
 
-// In the data of a profile, each text and each counter is stored once, and messages are joined.
+// A profile stores each text and each counter only once, and joins all messages to one text.
 static void test_insight(void) {
     kbi_insight* in = &kbi_meter.insight;
     int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
@@ -1257,8 +1275,8 @@ static void test_insight(void) {
     KBENCH_FREE(all);
 }
 
-// Instruments run one after the other. An instrument runs if it is requested and supports the kind of work (host
-// or device). Each instrument runs until it has enough data.
+// The instruments of a case run one after the other. An instrument runs if it is requested and supports the kind
+// of work (host or device). Each instrument runs until it has enough data.
 static struct {
     // opened, closed: number of calls per instrument; begun: number of blocks; more: number of further runs that
     // the instrument requests
@@ -1282,14 +1300,15 @@ static void test_inside(void) {
         of[i].open = opens[i], of[i].begin = looks_begin, of[i].end = looks_end;
         of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
     }
-    of[0].bit = 8; // no instrument owns the first bit, which belongs to the inspection
+    of[0].bit = 8; // bit 1 of the recipe stands for the inspection of the block, so no instrument has this bit
     kbi_backend b = kbi_cpu;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_meter.insight;
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
-    for (int end = 0; end < 2; end++) { // end 0: the instrument has enough data; end 1: the case ends earlier
+    // end = 0: the instrument gets enough data; end = 1: the case ends before that
+    for (int end = 0; end < 2; end++) {
         memset(&looks, 0, sizeof looks);
         looks.more = 1;
         CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[3]), CHECK_INT(kbi_inside_begin(run), 1);
@@ -1335,7 +1354,7 @@ static void test_wall(void) {
         kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
-            // repeats if the scheduler really interrupted the test
+            // repeats the check if the scheduler interrupted this test itself
             for (int again = 0; again < 5 && !lost; again++) {
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
                 int64_t was = kbi_meter.disturbed;
@@ -1351,8 +1370,8 @@ static void test_wall(void) {
     kbi_meter.undisturbed = kbi_meter.disturbed = 0, kbi_meter.thread_clock_coarse = false;
 }
 
-// Before a host-clock sample of device work, pending CUDA errors are reported. Host work does not wait for the
-// device.
+// Before a host-clock sample of device work, pending CUDA errors are reported. A host-clock sample of host work
+// does not wait for the GPU.
 static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
 static void test_wall_begin(void) {
     kbi_backend b = kbi_cpu;
@@ -1394,7 +1413,7 @@ static void test_amounts(void) {
         CHECK_THAT(kbi_failed(run), "amount %d", i);
     }
     CHECK_REAL(run->m.items, 8, 0);
-    // counters of the benchmark
+    // kb_count adds counters that the benchmark itself counted
     char name[70], unit[40];
     memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
     run = new_run(), kb = new_state(run);
@@ -1402,7 +1421,7 @@ static void test_amounts(void) {
     kb_count(kb, name, 1, unit);
     CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
         CHECK_STR(run->m.counters[0].unit, unit);
-    kb_count(kb, name, 2, NULL); // the last value of a name replaces earlier values
+    kb_count(kb, name, 2, NULL); // a second kb_count with the same name replaces the value and the unit
     CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
         CHECK_STR(run->m.counters[0].unit, "");
     for (int i = 1; i < KBI_COUNTERS; i++) {
@@ -1509,7 +1528,7 @@ static void test_threw(void) {
     CHECK_STR(run->m.message, "C++ exception that is no std::exception"), CHECK_INT(run->m.status, KB_FAILED);
 }
 
-// The host clock in nanoseconds.
+// Tests that the host clock counts in nanoseconds.
 static void test_now(void) {
     played.on = true, played.now = 7e15;
     CHECK_INT(kbi_now(), 7000000000000000);
@@ -1519,7 +1538,8 @@ static void test_now(void) {
     CHECK_REAL(since, 0.25, 1e-12);
 }
 
-// Side effects of a call are undone before the next call: the working directory and interval timers.
+// Before each call of the benchmark function, kbench restores the working directory and the interval timers, which
+// the previous call may have changed.
 static void test_call_clear(void) {
     char first[500], now[500];
     struct itimerval timer, none;
@@ -1532,7 +1552,7 @@ static void test_call_clear(void) {
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    // the working directory was deleted, so the program stays in the directory of the call
+    // the program cannot return to the working directory, because that directory was deleted
     snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear();
     CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }

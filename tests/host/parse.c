@@ -75,7 +75,7 @@ static const char* values(kb_axis_type type, const char* list) {
     for (int i = 0; i < d.n && at < out[turn] + 150; ++i) {
         const kb_param* v = &d.values[i];
         CHECK(v->type == type && kbi_is(v->name, "n"));
-        // both fields hold the same value, and -0 becomes 0
+        // the integer field and the real field of a value are equal, and -0 becomes 0
         if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r)));
         at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)v->i)
               : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", v->r)
@@ -115,7 +115,7 @@ static void test_lists(void) {
     CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
     CHECK_STR(values(KB_AXIS_REALS, "inf,-inf,+Infinity,1"), "inf -inf inf 1");
-    errno = ERANGE; // as if an earlier call had set errno
+    errno = ERANGE; // an old value of errno must not affect the result
     CHECK_STR(values(KB_AXIS_REALS, "0,0.0,-0,0^2,1e-300,2^-2,0^0"), "0 0 -0 0 1e-300 0.25 1");
     CHECK_STR(values(KB_AXIS_INTS, "0,-0,0^2"), "0 0 0");
     CHECK_STR(values(KB_AXIS_INTS, "999999999999999,-999999999999999"), "999999999999999 -999999999999999");
@@ -166,7 +166,7 @@ static void test_axis_ends(void) {
     kbi_arena_free(&a);
 }
 
-// names that macros make from any text or from string literals
+// the macros accept an axis name as plain text or as a string literal
 static void test_words(void) {
     static const char* const names[][2] = { { "norm", "norm" },
                                             { "tile(64, (1, 2))", "tile(64, (1, 2))" },
@@ -193,7 +193,7 @@ static void test_words(void) {
     CHECK(!*p && kbi_lists(list, "PLAIN") && kbi_lists("a, b", "a, b") && !kbi_lists(list, "2)"));
 }
 
-// the message names the violated rule; values of ranges keep the written digits
+// an error message names the violated rule; it quotes numbers of a range as the user wrote them
 static void test_list_rules(void) {
     static const struct {
         kb_axis_type type;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the way from the command line to the plan, with known answers. Covers the effect and limits of options and
-// environment variables, the values of axes, and the cases and groups of a complete plan, of a shard and of a
-// selection.
+// Tests how kbench derives the plan (the cases to run) from the command line. The test covers options and
+// environment variables (their effects and limits), and the values of axes. The last part covers the cases and
+// groups of a complete plan, of a shard and of a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -111,7 +111,7 @@ static void test_limits(void) {
         if (i) CHECK_THAT(parse(line) && options.op.n == i, "%d lists: %d", i, options.op.n);
         snprintf(line + strlen(line), sizeof line - strlen(line), " --op o%d", i);
     }
-    CHECK(!parse(line)); // one element more than the list can hold
+    CHECK(!parse(line)); // the list has one element too many, so the line is rejected
     for (int n = 98; n < 102; n++) {
         memset(name, 'a', sizeof name), name[n] = 0;
         snprintf(line, sizeof line, "--save-baseline %s", name);
@@ -120,7 +120,7 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
-// Each option writes to its own file, whatever the file is called.
+// Two output options must not name the same file, even if its name is written in two ways.
 static void test_apart(void) {
     static const struct {
         const char* line;
@@ -162,7 +162,7 @@ static void test_wired(void) {
     }
 }
 
-// The value of each option, and the effect of --fast and --thorough together with other options.
+// Tests the value of each option, and the effect of --fast and --thorough together with other options.
 static void test_values(void) {
     CHECK(parse("--max-time 2s --min-time 500ms --timeout 3m --precision 0.25% --warmup 7 --iters 9 --seed 11"));
     CHECK_REAL(options.max_time, 2, 0), CHECK_REAL(options.min_time, 0.5, 0), CHECK_REAL(options.timeout, 180, 0);
@@ -189,7 +189,8 @@ static void test_values(void) {
     CHECK(parse("--load a - x- -q")), CHECK_INT(kbi_wanted.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
     CHECK(parse("--compare a b- -q")), CHECK_STR(kbi_wanted.compare[1], "b-"), CHECK(!parse("--compare a -q"));
     static const char* const files[] = { "json", "jsonl", "csv", "trace", "svg" };
-    for (int i = 0; i < KBI_COUNT(files); i++) { // the next option is not mistaken for a file name
+    // if the file name is missing, the option after --json is not taken as the file name
+    for (int i = 0; i < KBI_COUNT(files); i++) {
         const char *name = files[i], *figure = i == 4 ? " --plot time" : "";
         char line[4][60];
         snprintf(line[0], sizeof line[0], "--%s -q%s", name, figure);
@@ -252,7 +253,7 @@ static void test_recipe(void) {
     CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);
     CHECK(parse("--timer wall")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_WALL);
     static const struct {
-        const char *line, *host, *all; // options of the requested instruments; without CUDA only host instruments exist
+        const char *line, *host, *all; // host: instruments of a build without CUDA; all: of a build with CUDA
     } rows[] = { { "", "", "" },
                  { "--counters", "counters", "counters" },
                  { "--counters=few --json x", "counters", "counters" } };
@@ -265,8 +266,8 @@ static void test_recipe(void) {
         }
 }
 
-// Tests the shard of a task in a Slurm array. Columns: the task id, the lowest and highest id, the step and the
-// count; "": the variable is not set.
+// Tests the shard of a task in a Slurm array. set: values of the five SLURM_ARRAY_TASK variables for task id,
+// lowest id, highest id, step and count ("": the variable is not set).
 static void test_shards_by_environment(void) {
     static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
@@ -348,7 +349,7 @@ static void test_axes(void) {
     static char many[2 * KBI_VALUES + 3];
     for (int i = 0; i <= KBI_VALUES; i++) many[2 * i] = 'a', many[2 * i + 1] = ',';
     many[2 * KBI_VALUES + 1] = 0;
-    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // one value more than the maximum
+    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // the list has one value more than an axis may have
     CHECK_INT(length_of_list(KB_AXIS_STRINGS, many + 2), KBI_VALUES);
     kbi_arena a = KBI_BLANK;
     kbi_dimension d = kbi_parse_list(&a, "n", KB_AXIS_INTS, "-0,3", 4);
@@ -399,7 +400,7 @@ static void test_cpus(void) {
     memset(&c, 0, sizeof c), CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "");
     if (!kbi_cpus_allowed(&allowed)) return;
     CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
-    memset(&c, 0, sizeof c); // only the first processor on which the process may run
+    memset(&c, 0, sizeof c); // c: the set that holds only the first processor on which this process may run
     for (int i = 0; i < KBI_CPUS && !c.words[i / KBI_CPUS_IN]; i++)
         if (kbi_cpus_has(&allowed, i)) c.words[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
     CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&now) && memcmp(&now, &c, sizeof c) == 0);
@@ -474,7 +475,8 @@ static void check_plan(const char* line, int groups, int all, const char* want) 
     if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK_THAT(strcmp(shown(&plan), want) == 0, "%s: %s", line, shown(&plan));
     CHECK_THAT(plan.groups == groups && plan.n_all == all, "%s: %d groups of %d", line, plan.groups, plan.n_all);
-    for (int i = 0; i < plan.n_all; i++) { // cases of other shards follow the cases of this shard
+    // every case has a unique place in the plan; cases of other shards come after those of this shard
+    for (int i = 0; i < plan.n_all; i++) {
         int same = 0;
         for (int k = 0; k < plan.n_all; k++) same += plan.cases[k].place == plan.cases[i].place;
         CHECK(same == 1 && plan.cases[i].place >= 1 && plan.cases[i].place <= plan.n_all);
@@ -506,14 +508,16 @@ static void test_plans(void) {
     CHECK(!plan_of(&plan, "--op b --size small --dtype f64") && !plan.cases);
     CHECK(!plan_of(&plan, "--op nothing") && !plan_of(&plan, "nothing") && !plan_of(&plan, "("));
     CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // more than a million cases
-    CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));      // large enough to grow the plan several times
+    // 1200 cases, so the array of the plan grows several times
+    CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));
     CHECK_INT(plan.n, 1200), CHECK_INT(plan.groups, 600);
     for (int i = 0; i < plan.n; i++) CHECK(plan.cases[i].group == i / 2 && plan.cases[i].place == i + 1);
     kbi_plan_free(&plan);
 }
 
-// With -a, an axis of integers accepts any positive value. It accepts 0 only if 0 or a negative value is declared,
-// and negative values only if a negative value is declared.
+// With -a, an axis of integers accepts any positive value. With -a, an axis accepts a negative value only if the
+// program declares a negative value for this axis. It accepts 0 only if the program declares 0 or a negative
+// value.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
@@ -550,7 +554,7 @@ static void test_listed(void) {
     check_list("--list --op c", "c/impl=gpu\nc/impl=cpu\n");
     check_list("--list-ops", "a   one two\nb fwd bwd  f32 bf16  one\nc   gpu cpu\n");
     check_list("--list-ops --op b,c -v", "b fwd bwd  f32 bf16  one\nc   gpu cpu\n    gpu        a note\n");
-    // each value appears exactly once, as a complete word
+    // --list-ops prints each value of a list exactly once, as a complete word
     check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n");
     check_list("--list-sizes --op b", "b                small    n=4\nb                large    n=8\n"
                                       "b                large    n=16\n");
@@ -566,10 +570,11 @@ static void test_seconds(void) {
         double max_time;
         int n;
         double want;
-    } rows[] = { { "", 1, 1, 1.5 },           // one unit of time, and half of it again for the warm-up
-                 { "", 1, 2, 4 },             // the baseline and its control
+    } rows[] = { { "", 1, 1, 1.5 },           // sampling takes 1 s, and the warm-up half of that
+                 // two implementations and the A/A control of the baseline: three measurements
+                 { "", 1, 2, 4 },
                  { "", 1, 3, 5.5 },           //
-                 { "", 4, 1, 5 },             // at most one second of warm-up
+                 { "", 4, 1, 5 },             // the warm-up takes at most one second
                  { "", 2, 1, 3 },             //
                  { "--warmup 0s", 1, 1, 1 },  //
                  { "--warmup 3s", 1, 2, 9 },  //
@@ -582,7 +587,7 @@ static void test_seconds(void) {
     }
 }
 
-// Axes that a program declares must have readable sizes, and a program may declare at most 16 axes.
+// A program may declare at most 16 axes. The text of a KB_SIZE axis must be a valid list of sizes.
 static void test_declared(void) {
     static const struct {
         const char* spec;
@@ -631,7 +636,8 @@ static void test_registry(void) {
                               { .operation = "yak", .implementation = "one", .file = "a", .line = 9 },
                               { .operation = "ape", .implementation = "one", .file = "a", .line = 8 } };
     kbi_process.entries = NULL, kbi_process.entry_count = 0;
-    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL); // registering twice has no effect
+    // each entry is registered twice, which has the same effect as once
+    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL);
     kbi_registered registered = kbi_registry();
     kbi_text said = KBI_BLANK;
     for (int i = 0; i < registered.n; i++)

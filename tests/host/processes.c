@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests --procs with planted differences between processes: the mean, interval, median process, flags and
-// comparisons in the record. Also tests failures of one process, and the order of the processes. Without
-// arguments, this program is the test; with arguments, it is a program of benchmarks with scripted times.
+// comparisons in the record. The test also covers the failure of one of several processes, and the order in which
+// processes run. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
+// scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -17,7 +18,9 @@ static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 };
 static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 };
 
 static double hashed(const char* name,
-                     int placement) { // returns a pseudo-random number from 0 to 1 for a case, process and run
+                     // returns a pseudo-random number from 0 to 1 that depends on the case, the process and the
+                     // run
+                     int placement) {
     const char* world = getenv("PROCS_WORLD");
     uint64_t z = kbi_hash(1469598103934665603u + (uint64_t)(placement + (world ? 100 * atoi(world) : 0)) * 977, name);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -176,9 +179,10 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // the largest error of all processes
+        // the record has the largest error among all processes
+        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9);
         CHECK_INT(number(0, "samples"), 30);
-        // the record shows the process with the median time, or the faster one of two
+        // details of the record come from the process with the median time; of two processes, from the faster one
         CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12);
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
@@ -192,7 +196,7 @@ static void test_times(void) {
     run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
-    // one of five processes is 10 % slower, and the interval includes its time
+    // one of five processes is 10 % slower; the interval includes the time of this process
     run("", "--op slow --iters 30 --procs 5");
     CHECK(number(0, "time_ms_ci_high") > 0.0107 && number(0, "precision") > 0.05);
     CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // NOISY is set although the interval within each process is narrow
@@ -204,7 +208,8 @@ static void test_times(void) {
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
-    run("", "--op warned --iters 30 --procs 4"); // two of four processes are not more than half
+    // no warning: two of four processes raised it, which is not more than half
+    run("", "--op warned --iters 30 --procs 4");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
     run("", "--op warned --iters 30 --procs 3");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\", \"SHARED_GPU\"]");
@@ -224,7 +229,8 @@ static const char* logged(void) {
     return text;
 }
 
-// A case that fails in one process has failed and is not run again. The other cases get times from all processes.
+// A case that fails in one process has failed and is not run again. Cases that do not fail get times from all
+// processes.
 static void test_faults(void) {
     static const struct {
         const char *op, *flag, *message;
@@ -255,7 +261,7 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // A failure in a comparison: the other implementation keeps its time, but is not compared.
+    // If one of two compared implementations fails, the other one keeps its time but is not compared.
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");
@@ -277,7 +283,8 @@ static void test_contest(void) {
     CHECK_STR(get(mine, "verdict"), "\"FASTER\"");
     CHECK_REAL(number(base, "speedup"), 1, 1e-12);
     CHECK_STR(get(base, "verdict"), "null");
-    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9); // the control has the same times as the baseline here
+    // the scripted times of the control equal those of the baseline, so the noise floor is 0
+    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9);
     CHECK_STR(get(base, "winner"), "\"mine\"");
     CHECK_STR(get(base, "winner_certain"), "true");
     CHECK_STR(get(base, "baseline"), "\"base\"");
@@ -287,14 +294,15 @@ static void test_contest(void) {
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"FASTER\"");
-    run("", "--op contest --iters 30 --procs 5"); // the A/A control runs here, too
+    // with --procs, the A/A control also runs, and its ratio is the noise floor
+    run("", "--op contest --iters 30 --procs 5");
     CHECK_REAL(number(record("contest/impl=mine"), "noise_floor"), 0, 1e-9);
     CHECK_INT(number(record("contest/impl=base"), "samples"), 30);
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// Tests the pooled comparison without the program. First the processes have different numbers of control rounds,
-// then one process has no control rounds.
+// Tests the pooled comparison with planted samples, without running benchmarks. First, the processes have
+// different numbers of control rounds; then one process has no control rounds.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     double samples[2][5][2], sd;
@@ -331,7 +339,7 @@ static void test_ratios(void) {
     CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // Repeats the comparison without a result from the last process.
+    // Repeats the comparison with one result missing: the second implementation has no time in the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -346,8 +354,8 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Only larger
-// differences are reported.
+// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Within one
+// process, only a difference above 1 % is reported as faster or slower.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
@@ -379,7 +387,7 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
 static void test_code(void) {
     double noise;
     kbi_registered all = kbi_registry();
-    for (int i = 0; i < all.n; i++) // functions have the same alignment
+    for (int i = 0; i < all.n; i++) // every benchmark function must start at a multiple of 64 bytes
         if (all.of[i]->file) CHECK_INT((uintptr_t)all.of[i]->body % 64, 0);
     KBENCH_FREE(all.of);
     CHECK_INT(verdict_of(false, 1.01, 1e-3, &noise), KB_FASTER);
@@ -412,7 +420,7 @@ static void test_laps(void) {
         CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
-    run("", "--op simulated -a n=1:40 --iters 6"); // one process for all cases
+    run("", "--op simulated -a n=1:40 --iters 6"); // for comparison: one process measures all cases
     CHECK_INT(times_in(logged(), "simulated 0 "), times_in(logged(), "simulated"));
     const char* first = logged();
     char line[64];
@@ -424,8 +432,9 @@ static void test_laps(void) {
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
-// 160 cases of 2 us to 5 ms, whose processes differ by 1 %. The interval of five processes covers the median of 15
-// other processes in 95 % of cases. The interval within one process does not cover this median.
+// Simulates 160 cases of 2 us to 5 ms, in which the processes of a case differ by 1 %. The interval from five
+// processes covers the median of 15 other processes in 95 % of the cases. The interval from one process covers the
+// median of the other processes in less than half of the cases.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

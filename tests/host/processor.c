@@ -6,7 +6,7 @@
 #include "guarded.h"
 #include "kit.h"
 
-static char root[200]; // folder next to this program
+static char root[200]; // path of a folder, next to this program, that imitates /sys and /proc
 
 static void put(const char* path, const char* text) {
     char whole[300];
@@ -24,7 +24,7 @@ static void put(const char* path, const char* text) {
 
 static void test_clock(void) {
     char governor[32] = "";
-    // the governor is unknown, as in a virtual machine
+    // without the file scaling_governor, the governor is unknown (as in a virtual machine)
     CHECK(!kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor));
     CHECK(isnan(kbi_cpu_mhz(root, 1)));
     CHECK_INT(kbi_cpu_boost(root), -1);
@@ -41,7 +41,7 @@ static void test_clock(void) {
     CHECK(isnan(kbi_cpu_mhz(root, 0)));
     put("cpu1/cpufreq/scaling_cur_freq", "<unknown>");
     CHECK(isnan(kbi_cpu_mhz(root, 1)));
-    put("cpufreq/boost", "1"); // acpi-cpufreq and other drivers
+    put("cpufreq/boost", "1"); // most drivers, such as acpi-cpufreq, have a file named boost
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("cpufreq/boost", "0");
     CHECK_INT(kbi_cpu_boost(root), 0);
@@ -83,11 +83,11 @@ static void test_here(void) {
     CHECK(kbi_cpus_pin(&allowed));
 }
 
-// The counters are relative to the beginning of the samples.
+// The load counters of a record count from the beginning of the samples.
 static void test_load(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
-    kbi_load then = kbi_load_now(root); // the folder has no files, only getrusage works
+    kbi_load then = kbi_load_now(root); // the folder has no files, so all values come from getrusage
     CHECK(isnan(then.waited) && isnan(then.busy) && isnan(then.stolen));
     then.at -= 1000000000;
     kbi_note_load(&m, &then, root, root);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the parser of the output of ncu and nsys: units, numbers, other output in between, and launches that
-// marker kernels assign to cases. The files imitate the columns of known versions of the tools.
+// marker kernels assign to cases. The test files have the same columns as the output of known versions of ncu and
+// nsys.
 #include "test.h"
 #include "kit.h"
 
@@ -35,7 +36,8 @@ static const char* unit(const kbi_launches* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
-// The output contains a second table with one more column. Its values are read by the columns of the second table.
+// The output contains a second table that has one column more than the first. Values of the second table are read
+// by the second heading, not by the first.
 static void test_ncu_tables(void) {
     kbi_text whole = KBI_BLANK, text = KBI_BLANK;
     int line = 0;
@@ -59,7 +61,7 @@ static void test_ncu_tables(void) {
 
 static void test_ncu_raw(void) {
     read_file("tests/fixtures/ncu_raw.csv");
-    CHECK_INT(looks.n, 5); // two cases with three kernels
+    CHECK_INT(looks.n, 5); // five profiles: two totals of cases and three kernels
     const kbi_launches *all = look(0, ""), *scale = look(0, "void scale");
     CHECK_INT(all->calls, 3);
     CHECK_INT(scale->calls, 2);
@@ -68,8 +70,8 @@ static void test_ncu_raw(void) {
     CHECK_STR(scale->block, "(256, 1, 1)");
     CHECK_REAL(scale->ns, 400000, 0);
     CHECK_REAL(all->ns, 500000, 0);
-    // totals over launches: amounts are added, launch configurations give their maximum, percentages are averaged
-    // with the times as weights
+    // totals over several launches: kbench adds amounts, takes the maximum of launch configurations, and averages
+    // percentages weighted by time
     CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_REAL(VALUE(0, "", "sm__warps_active.avg.pct_of_peak_sustained_active"), (90 * 3 + 80 + 20) / 5.0, 1e-12);
@@ -90,7 +92,8 @@ static void test_ncu_raw(void) {
 
 static void test_nsys(void) {
     read_file("tests/fixtures/nsys_trace.csv");
-    CHECK_INT(looks.n, 5); // one case with three kinds of work, one case without work
+    // a case with three kinds of work gives four profiles, and a case without work gives one
+    CHECK_INT(looks.n, 5);
     const kbi_launches* scale = look(0, "void scale");
     CHECK_INT(scale->calls, 2);
     CHECK_REAL(scale->ns, 9000, 0);
@@ -100,7 +103,7 @@ static void test_nsys(void) {
     CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
-    // the span includes gaps, and overlapping work is added once
+    // the span of a case includes gaps between launches; time in which launches overlap counts once
     CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_INT(look(1, "")->calls, 0);
@@ -137,7 +140,7 @@ static void test_numbers(void) {
     CHECK_REAL(kbi_unit_base("", out), 1, 0);
 }
 
-// A case without a marker kernel at its end is not reported.
+// A case is not reported if the marker kernel at its end is missing.
 static void test_half(void) {
     static const char head[] = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"gpu__time_duration.sum\"\n";
     char text[1000];
@@ -227,11 +230,13 @@ static void test_units(void) {
           !kbi_ncu_metric("a_b"));
 }
 
-// For totals over launches, the name and the unit of a metric decide between sum, maximum, minimum and mean.
+// The total of a metric over several launches is a sum, maximum, minimum or mean, depending on the name and the
+// unit of the metric.
 static void test_added(void) {
     static const struct {
         const char *name, *unit;
-        // first, second: values of the metric for a launch of 1 ns and a launch of 3 ns; want: their total
+        // first: value of the metric for a launch of 1 ns; second: for a launch of 3 ns; want: expected total of
+        // both
         double first, second, want;
     } rows[] = { { "a.sum", "", 2, 5, 7 },         { "a.sum", "Kbyte", 2, 5, 7000 }, { "a.max", "", 2, 5, 5 },
                  { "a.max", "", -5, -2, -2 },      { "a.max", "", 5, 2, 5 },         { "a.min", "", 2, 5, 2 },
@@ -255,7 +260,7 @@ static void test_added(void) {
                    rows[i].name, rows[i].unit, kbi_launches_value(l, rows[i].name));
         CHECK_REAL(kbi_launches_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_launches_value(l, "m40.sum")));
     }
-    // kernels that differ in name, grid or block size are separate
+    // kernels that differ in name, grid size or block size have separate profiles
     kbi_launch_list_free(&looks);
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 40; i++) {
@@ -270,8 +275,8 @@ static void test_added(void) {
     CHECK(!kbi_launches_total(&looks, 1));
 }
 
-// Counters of a profiler are added to a record; the benchmark's own counters take precedence. A case that was not
-// profiled gets no counters.
+// The counters of a profiler are added to the record. If the benchmark has a counter of the same name, the record
+// keeps the value of the benchmark. A case that was not profiled gets no counters.
 static void test_record(void) {
     kb_result r;
     static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };
@@ -296,7 +301,8 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
-    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // adding again changes nothing
+    // adding the same profiles again does not change the counters
+    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5);
     kbi_text_free(&t);
     kb_result_free(&r);
 }

@@ -74,7 +74,7 @@ KBENCH(streams) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
     kb_bytes(kb, 3.9e9);
 }
-KBENCH(dies) { // ends the process only while it is profiled
+KBENCH(dies) { // a benchmark that ends its process if the process is profiling
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
         put(kb->stream, KERNEL, &plain, 5000);
@@ -158,7 +158,7 @@ static void test_profile(void) {
     CHECK_INT(file.n, 3);
     said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
     said(
-        // the registers suffice for 40 warps, so for 2 blocks of 16 warps
+        // an SM has registers for 40 warps, which allows 2 blocks of 16 warps
         "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)");
     not_said("72.00 us");
     run("VIRTUAL_CUPTI=1 --op waits --profile");
@@ -220,7 +220,7 @@ static void test_sums(void) {
     CHECK_INT(p.device[0].calls, 3);
     CHECK_REAL(p.device[0].total, 300, 1e-12);
     CHECK_REAL(p.device_ns, 400, 1e-12);
-    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // mean of the two runs
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // the mean span of the two runs
     CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.gaps, 0.5, 1e-12);
     CHECK_REAL(p.gap_ns, 25, 1e-12);
@@ -238,10 +238,10 @@ static void test_trace(void) {
         return;
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
-    CHECK_INT(code, 1);        // one of the implementations is wrong
+    CHECK_INT(code, 1);        // exit code 1, because one implementation has a wrong result
     not_said("on the GPU in"); // only --profile prints the table
-    // 8 runs of each of `mixed` and two implementations give 24 blocks. A run of `mixed` has 5 calls that submit
-    // work; a run of an implementation has 1.
+    // Each of three cases (`mixed` and two implementations) runs 8 times, which gives 24 blocks. A run of `mixed`
+    // has 5 calls that submit work; a run of an implementation has 1.
     CHECK_INT(
         system("python3 tests/host/trace.py build/test/host/profiling.trace block=24 call=56 kernel=40 copy=8 memset=8 "
                "> build/test/host/profiling.out"),
@@ -257,13 +257,14 @@ static void test_trace(void) {
     start("VIRTUAL_CUPTI=1 --op one --trace build/no/such/folder/x");
     CHECK_INT(code, 2);
     said("cannot write --trace");
-    start("--load build/test/host/profiling.json --profile"); // profiles are not saved in any file
+    // a record file contains no profile, so --load has none to show
+    start("--load build/test/host/profiling.json --profile");
     // the exit code is 2, unless a sanitizer reports leaks at exit
     CHECK(code != 0);
     said("--load shows records and runs nothing, so --profile has no effect");
 }
 
-// The machine code of the longest kernel is read with cuobjdump, here replaced by a script.
+// kbench reads the machine code of the longest kernel with cuobjdump, which this test replaces by a script.
 static void test_code(void) {
     FILE* f = fopen("build/test/host/cuobjdump", "w");
     if (f)
@@ -310,9 +311,9 @@ static double counted(int i, const char* name) {
     return at ? strtod(at + strlen(key), NULL) : (double)NAN;
 }
 
-// Tests counters, the flags DECLARED_BYTES and DECLARED_FLOPS, which are derived from counters, and the bound. L2
-// has 60 MiB. Each GPU operation takes 1 ms, because a rate above the peak for the declared bytes would be an
-// error.
+// Tests hardware counters, and the results that kbench derives from counters: the flags DECLARED_BYTES and
+// DECLARED_FLOPS, and the bound of a case. L2 has 60 MiB. Each simulated GPU operation takes 1 ms; with a shorter
+// time, the declared bytes would give a rate above the peak.
 static void test_counters(void) {
 #define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
 #define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
@@ -322,9 +323,9 @@ static void test_counters(void) {
         " --op declares --counters");
     CHECK_INT(code, 0);
     CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
-    CHECK(isnan(counted(0, "gpu_time_ns"))); // gpu_time_ns would include the profiler's own work
+    CHECK(isnan(counted(0, "gpu_time_ns"))); // no gpu_time_ns, because it would include the profiler's own work
     CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
-    CHECK_REAL(counted(0, "mine"), 5, 0); // counters of kb_count and of the hardware in one record
+    CHECK_REAL(counted(0, "mine"), 5, 0); // the record has hardware counters and the counter that kb_count set
     CHECK_STR(text(0, "occupancy_achieved"), "51.5");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "counter_units"), "\"dram_bytes\": \"B\"");
@@ -342,16 +343,17 @@ static void test_counters(void) {
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
-    CHECK_REAL(counted(0, "tensor_pct"), 15, 0); // a percentage of active cycles is not scaled
+    // percentages of active cycles (unlike those of elapsed time) are not multiplied by four
+    CHECK_REAL(counted(0, "tensor_pct"), 15, 0);
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // When a short kernel ends, some of its writes have not reached DRAM. If no unit is busier, the ratio of the
-    // rate to the peak then determines the bound.
+    // When a short kernel ends, some of its writes have not reached DRAM. For a short kernel, kbench therefore
+    // calls memory the bound if the measured rate is close to the copy peak and no other unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "message"), "bound by memory: DRAM 40 %, L2 30 %, tensor cores 0 %, copy roof 9");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
-        " --op streams --counters=few --hot"); // with --hot, the traffic may come from L2
+        " --op streams --counters=few --hot"); // with --hot, the case may read from L2 instead of DRAM
     CHECK_STR(text(0, "bound"), "\"latency\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
@@ -359,14 +361,15 @@ static void test_counters(void) {
     // The counters also prove that a cold launch finds no data in L2. A case that is not cold gets no time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
-    CHECK(isnan(counted(0, "evicted_pct"))); // a hot case evicts nothing
+    CHECK(isnan(counted(0, "evicted_pct"))); // a hot case has no eviction kernel, so the counter is missing
     run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"failed\"");
         CHECK_STR(text(i, "time_ms"), "null");
-        bool wrong = strstr(text(i, "name"), "wrong") != NULL; // the wrong implementation fails for another reason
+        // the implementation with a wrong result gets VERIFY_FAIL instead of NOT_COLD
+        bool wrong = strstr(text(i, "name"), "wrong") != NULL;
         CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
         CHECK_HAS(text(i, "message"), wrong ? "" : "only 50 % of a read of the size of L2 came from DRAM (counters)");
     }
@@ -378,7 +381,8 @@ static void test_counters(void) {
     start("VIRTUAL_CUPTI=1 --env");
     not_said("by the counters");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
-    // The declared bytes are twice the measured bytes, then half of the measured bytes.
+    // In the first run, the block declares twice the bytes that the counters measure; in the second run, half of
+    // them.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");
@@ -386,7 +390,7 @@ static void test_counters(void) {
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times the bytes of kb_bytes");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
-    // with --hot, the declared bytes are compared with the L2 traffic
+    // with --hot, the bytes that kb_bytes declares are compared with the L2 traffic
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
     // Declared operations: 1e9.
@@ -403,7 +407,8 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
         "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // tensor instructions that only move data are no operations
+    // tensor instructions that only move data are not counted as operations
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
         "500000000 --op one --counters");
     CHECK(isnan(counted(0, "intensity_dram"))); // operations on tensor cores are not counted
@@ -423,8 +428,9 @@ static void test_counters(void) {
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"compute\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
-    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // the metric has the name that this chip supports
-    said("plain 8");                                  // --profile with --counters
+    // kbench found the name under which this chip supports the metric
+    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0);
+    said("plain 8"); // --profile with --counters
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
     said("this chip has no metric no_such__c.sum");
@@ -520,7 +526,8 @@ static void test_failures(void) {
         run(arguments);
         CHECK_INT(code, 0);
         said("one/impl=default is not profiled: "), said(rows[i].line);
-        not_said("waits/impl=default is not"); // each reason is printed once
+        // the reason why a case is not profiled is printed only for the first case
+        not_said("waits/impl=default is not");
         CHECK_THAT(strstr(text(0, "message"), "not profiled: ") != NULL, "message %s", text(0, "message"));
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
         not_said("on the GPU in");

@@ -35,7 +35,8 @@ static void test_conversions(void) {
         CHECK(kbi_f32_to_small(kbi_bits_float(from[i]), 10) == f16[i]);
         CHECK(kbi_f32_to_bf16(kbi_bits_float(from[i])) == bf16[i]);
     }
-    for (i = 0; i < 65536; i++) { /* the round trip is the identity; a NaN stays a NaN */
+    /* converting a 16-bit float to float and back gives the same bits; a NaN stays a NaN */
+    for (i = 0; i < 65536; i++) {
         float h = kbi_small_to_f32((uint32_t)i, 10), b = kbi_bits_float((uint32_t)i << 16);
         uint16_t hh = (uint16_t)kbi_f32_to_small(h, 10), bb = kbi_f32_to_bf16(b);
         bad16 += h != h ? (hh & 0x7fff) <= 0x7c00 || (hh ^ i) & 0x8000 : hh != i;
@@ -48,8 +49,8 @@ static void test_conversions(void) {
     CHECK(kbi_small_to_f32(0x0001, 10) == 5.9604644775390625e-8f && kbi_small_to_f32(0x7bff, 10) == 65504.0f);
 }
 
-/* OCP's 8-bit floats, from their definition: the value of each code; rounding to nearest even; saturation at the
- * largest value, as GPUs convert */
+/* Tests OCP's 8-bit floats against their definition: the value of each code, and rounding to nearest even.
+   Values that are too large become the largest finite value, as on GPUs. */
 static void test_8_bits(int dtype, int fraction, int bias, int most, float largest) {
     int code, bad = 0;
     for (code = 0; code < 256; code++) {
@@ -103,7 +104,7 @@ static void test_fill_8_bits(void) {
     CHECK_INT(bad, 0);
 }
 
-/* any start, length and alignment gives the same elements, and nothing else is written */
+/* a fill writes the same elements for any start index, length and alignment, and changes no other byte */
 static void test_splitting(void) {
     enum { N = 1003 };
     static unsigned char whole[8 * N], part[8 * N + 32];
@@ -145,13 +146,13 @@ static void test_values(void) {
     kbi_fill_host(wide, 0, 4, KB_I64, KB_UNIFORM, 0, 0);
     for (i = 0; i < 4; i++) bad += wide[i] != (int64_t)big[i];
     CHECK(!bad);
-    /* expected values: computed by mpmath from the words above, rounded to float */
+    /* The expected normal values were computed with mpmath from u[0] to u[3], and rounded to float. */
     kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0);
     CHECK(f[0] == 0.9911375045776367f && f[1] == -0.9246627688407898f && f[2] == -0.6176090836524963f &&
           f[3] == -0.48206835985183716f);
     int32_t s32[4];
     uint16_t u16[4];
-    /* eight times the normal values, rounded; a negative value becomes 0 if the type is unsigned */
+    /* Integers get eight times a normal value, rounded. In unsigned types, negative values become 0. */
     kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0);
     CHECK(s32[0] == 8 && s32[1] == -7 && s32[2] == -5 && s32[3] == -4);
     kbi_fill_host(u16, 0, 4, KB_U16, KB_NORMAL, 0, 0);
@@ -203,7 +204,7 @@ static void test_load(void) {
     CHECK(kbi_dtype_size(-1) == 0 && kbi_dtype_size(16) == 0);
 }
 
-/* 2^20 random values; each bound is 5 standard errors */
+/* each moment of 2^20 random values is within 5 standard errors of its expected value */
 static void test_moments(void) {
     enum { N = 1 << 20 };
     float* z = (float*)malloc(N * sizeof *z);

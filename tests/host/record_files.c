@@ -2,7 +2,7 @@
 // Tests record files when writes fail. Records that cannot be written yet are kept, then written later or reported
 // as lost. Other files in the folder stay unchanged, except temporary files of a killed run. The target of a
 // symbolic link is replaced atomically.
-// a program of its own: it replaces functions of the C library.
+// a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <dirent.h>
@@ -116,7 +116,8 @@ static kb_result record(const char* name) {
 
 // --- delayed writes ---
 
-// Two records are added to a full disk, which has room again before the end, or never.
+// Two records are added while the disk is full. In round 0 the disk stays full; in round 1 it has room again
+// before the file is closed.
 static void test_full(void) {
     kb_result a = record("first"), b = record("second");
     for (int room = 0; room < 2; room++) {
@@ -128,7 +129,8 @@ static void test_full(void) {
         disk.room = 100, disk.piece = 30;
         kbi_store_add(&s, &a, 1, true), kbi_store_add(&s, &b, 1, true);
         const char* text = heard();
-        CHECK_INT(count(text, "\n"), 1); // the failure is reported once, and the array is written in the end
+        // the failed write is reported once, not at each record; the JSON array is written when the file is closed
+        CHECK_INT(count(text, "\n"), 1);
         snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
         CHECK_HAS(text, said);
         CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new array is complete
@@ -154,7 +156,8 @@ static void test_full(void) {
         }
         disk.room = -1, disk.piece = 0;
     }
-    // failures at the end only. 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not supported
+    // writes fail only when the file is closed; how = 0: the last bytes cannot be written; 1: fsync fails; 2: the
+    // system does not support fsync
     for (int how = 0; how < 3; how++) {
         kbi_store s;
         char said[600];
@@ -163,7 +166,8 @@ static void test_full(void) {
         kbi_store_add(&s, &a, 1, true);
         hear();
         disk.room = how == 0 ? 0 : -1, sync_error = how == 1 ? EIO : how == 2 ? EINVAL : 0;
-        CHECK_INT(kbi_store_close(&s), how == 2); // a pipe does not support fsync
+        // kbench ignores that fsync fails on a pipe, because a pipe does not support it
+        CHECK_INT(kbi_store_close(&s), how == 2);
         snprintf(said, sizeof said, "writing --json %s failed: %s", in("r.json"), strerror(how ? EIO : ENOSPC));
         CHECK_INT(count(heard(), said), how < 2), CHECK_INT(there("r.json"), how == 2),
             CHECK_INT(files(), 1 + (how == 2));
@@ -268,8 +272,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // the name stays a symbolic link, and its target is replaced and keeps its mode, even if a benchmark function
-    // changes the directory
+    // if --json names a symbolic link, kbench replaces the target of the link and keeps its file mode; this also
+    // works if a benchmark function changes the working directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -280,7 +284,7 @@ static void test_open(void) {
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
     CHECK_INT(count(text_of("lines"), "\n"), 2); // the record is appended after the existing line
-    // a relative file name, and the file does not exist yet
+    // --json names a file by a relative path, and the file does not exist yet
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
     // results of an earlier run are not replaced by an empty array
@@ -296,7 +300,8 @@ static void test_open(void) {
     kb_result_free(&r);
 }
 
-// An incomplete last line of a killed run is terminated. --resume replaces the whole file atomically.
+// If a killed run left an incomplete last line, kbench ends this line with a newline. --resume replaces the whole
+// file atomically.
 static void test_lines(void) {
     static const char* const before[] = { "", ONE "\n", ONE };
     kb_result r = record("one");
@@ -311,8 +316,8 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // replacement by --resume: through a symbolic link; without lines to keep; while another process also replaces
-    // the file
+    // --resume replaces a file in three situations: its name is a symbolic link; no line of the file is kept;
+    // another process replaces the file at the same time
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));
@@ -371,7 +376,8 @@ static void test_ours(void) {
         CHECK_THAT(kbi_file_ours(file, &kbi_line_mark) == rows[i].lines && errno == 0, "lines: %s", rows[i].text);
         close(file);
     }
-    // the file begins with zeros, as after a power failure, then with more blanks than the check reads
+    // first a file that begins with zero bytes (as after a power failure), then one with more blanks at the start
+    // than the check reads
     int file = open(in("h"), O_RDWR);
     CHECK(ftruncate(file, 0) == 0 && ftruncate(file, 100) == 0);
     CHECK(!kbi_file_ours(file, &kbi_array_mark) && !kbi_file_ours(file, &kbi_line_mark)), close(file);
@@ -382,15 +388,16 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Changes of a JSON Lines file while a run writes to it. The records of the run must be in the file, or in a
-// second file next to it.
+// Something changes a JSON Lines file while a run writes to it. After the run, the records of this run must be in
+// the file, or in a second file next to it.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        for (int late = 0; late < 2; late++) { // late: the change comes after the last record, otherwise before it
+        // late = 1: the file changes after the last record is written; late = 0: before that
+        for (int late = 0; late < 2; late++) {
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
             put("l", ONE "\n");
@@ -406,7 +413,8 @@ static void test_changed(void) {
             case CUT: put("l", ONE "\n"); break;
             case OTHERS: put("n", "another tool\n"), rename(in("n"), in("l")); lost = true; break;
             case GROWN: CHECK(truncate(in("l"), (off_t)strlen(was)) == 0); break;
-            case REWRITTEN: put("n", was), rename(in("n"), in("l")); break; // as --resume of another run does
+            // another run with --resume replaces the file by a new file
+            case REWRITTEN: put("n", was), rename(in("n"), in("l")); break;
             case FOLDER: unlink(in("l")), mkdir(in("l"), 0777); break;
             }
             if (!late) kbi_store_add(&s, &b, 1, true);
@@ -496,8 +504,8 @@ static void test_unreadable(void) {
     kbi_text_free(&all), unlink(in("l")), unlink(in("a")), kb_result_free(&r);
 }
 
-// A file that changed during the run is kept. If two runs write the same file, the run that ends last writes to
-// another file next to it.
+// A file that another program changed during the run is not overwritten. If two runs write the same file, the run
+// that ends last writes to another file next to it.
 static void test_two(void) {
     kbi_store s;
     kb_result r = record("one");
@@ -530,7 +538,8 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            CHECK_INT(count(got, "\"one\""), 2); // "one" appears once as the name and once as the operation
+            // the reader got the record, which contains "one" as its name and as its operation
+            CHECK_INT(count(got, "\"one\""), 2);
         }
         CHECK(kbi_store_close(&s)), close(reader);
     }

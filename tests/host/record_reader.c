@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the reader of records: every key has the value that was written, for arrays and lines, and for old and
-// damaged files.
+// Tests the reader of records. Each key must get the value that was written, from JSON arrays and JSON Lines, and
+// from old and damaged files.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -14,7 +14,8 @@ static void put_file(const char* text, size_t n) {
     if (f) fclose(f);
 }
 
-// Reads the file and returns the messages on stderr, in one of four rotating buffers.
+// Reads the file and returns the messages that kbench printed to stderr. The result stays valid for the next three
+// calls.
 static const char* said(kbi_records* r, bool* good) {
     static char out[4][2000];
     static int turn;
@@ -133,7 +134,7 @@ static const struct file {
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
     { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
     { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
-    // lines that end in the middle of a record
+    // these files have a line that ends in the middle of a record
     { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
     { A "}\n{\"na\n" A "}", 2, ":2: this line ends in the middle of a record" },
@@ -141,7 +142,7 @@ static const struct file {
     { A "}\n{\"name\": tr\n" A "}", -1, ":2: name is a string or null, not 't'" },
     { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line ends in the middle of a record" },
-    // files of other formats, and damaged files
+    // files of other formats, and damaged files, are rejected
     { "hello", -1, ":1: records must begin with [ or {, not 'h'" },
     { "\x7f"
       "ELF",
@@ -233,7 +234,8 @@ static void test_escapes(void) {
     }
 }
 
-// An invalid pattern leaves the records unchanged, regardless of old contents of the stack.
+// If the pattern of --filter is invalid, kbi_load_choose fails, and the list of records stays unchanged. The test
+// first fills the stack with other data, so that a use of an uninitialised variable would show.
 static void test_chosen(void) {
     kbi_options o;
     kbi_records r;
@@ -254,7 +256,7 @@ static void test_chosen(void) {
     kbi_records_free(&r);
 }
 
-// Files with one oversized element, which do not fit into the table above.
+// Tests files with one oversized element: deep nesting, or a very long number or text.
 static void test_large(void) {
     kbi_records r;
     bool good;
@@ -294,14 +296,14 @@ static void test_large(void) {
     CHECK_HAS(said(&r, &good), "params: more than 256 values");
     kbi_records_free(&r);
     kbi_text_free(&axes);
-    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // blocks of zeros, as a power failure leaves in a file
+    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // zero bytes at the end of the file, as after a power failure
     CHECK_HAS(said(&r, &good), ":2: this line ends in the middle of a record");
     CHECK(good && r.n == 1);
     kbi_records_free(&r);
 }
 
-// A record replaces an earlier one of the same measurement. A record of another run, or of another benchmark of
-// the same name, is appended.
+// A record replaces an earlier record of the same measurement. If two records with the same name come from two
+// runs or two benchmarks, both are kept.
 static void test_again(void) {
     kbi_records r;
     bool good;
@@ -370,7 +372,8 @@ static void test_env(void) {
     b = a;
     b.driver = "580.9", b.build = "nvcc, optimised; kbench: gcc, not optimised", b.git_commit = "other";
     CHECK(!kbi_env_differs(&a, &b, &what));
-    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL; // an unknown value does not differ
+    // a field that is unknown in one record does not count as a difference
+    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL;
     CHECK(!kbi_env_differs(&a, &b, &what));
     b = a, b.gpu = "H", b.driver = "590.1";
     CHECK(kbi_env_differs(&a, &b, &what));
@@ -388,10 +391,11 @@ static void test_env(void) {
 
 // --- lines as --resume reads them ---
 
-// The first keys of a record.
+// The beginning of a JSON record: name and operation, without the closing brace.
 #define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
 
-// Reads the file as --resume does, and compares the results with the expected lines. Returns the number of lines.
+// Reads the file as --resume does, and compares the results with the expected lines. Returns the number of lines
+// that --resume found in the file.
 static int past_of(const char* text) {
     put_file(text, strlen(text));
     int file = open(path, O_RDONLY);
@@ -428,7 +432,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // line: text; each line is a record, an incomplete record, or neither
+    // line: a line of the file; record: the line is a complete record; old: the line is an incomplete record
     static const struct {
         const char* line;
         bool record, old;
@@ -436,7 +440,8 @@ static void test_resume(void) {
                  { RECORD("2") ", \"status\": \"failed\"}", true, false },
                  { RECORD("3") ", \"status\": \"ok\"", false, true },
                  { "\"name\": \"4\", \"status\": \"ok\"}", false, false },
-                 { RECORD("5") ", \"status\": \"ko\"}", false, false }, // written by another version
+                 // a status that only another version of kbench could have written
+                 { RECORD("5") ", \"status\": \"ko\"}", false, false },
                  { "", false, false },
                  { RECORD("8") ", \"status\": null}", true, false },
                  { RECORD("8") ", \"status\": null} {}", false, false },
@@ -448,7 +453,7 @@ static void test_resume(void) {
                  { "{", false, false },
                  { "{\"name\":", false, false } }; // possibly written by another tool
     static const struct {
-        const char* line; // the last line, without a newline
+        const char* line; // line: the last line of the file, which has no newline
         bool record, old;
     } last[] = { { RECORD("all") ", \"status\": \"ok\"}", true, false },
                  { RECORD("torn") ", \"status\": \"o", false, true },
@@ -473,12 +478,13 @@ static void test_resume(void) {
             CHECK_THAT(l->old == (end ? last[k].old : file[in].old), "line %d: %s", i, line);
         }
         int opened = open(path, O_RDWR);
-        CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got)); // incomplete lines are removed
+        // kbi_past_drop removes incomplete lines from the file
+        CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got));
         CHECK_STR(got.s, want.s), close(opened);
         kbi_text_free(&text), kbi_text_free(&want), kbi_text_free(&got);
     }
-    // a group is done if all of its cases in this run are done; of several lines for one case, the last one
-    // decides, and all are replaced
+    // a group is done if all of its cases in this run are done; if a case has several lines, the last line decides
+    // whether the case is done
     static const char ok[] = ", \"status\": \"ok\"}\n", failed[] = ", \"status\": \"failed\"}\n";
     kbi_text text = { NULL, 0, 0 };
     const char* binary = kbi_binary_hash();
@@ -510,7 +516,7 @@ static void test_marks(void) {
     } rows[] = { { "", &mark, true },
                  { "# A\na mark\n", &mark, true },
                  { "# A mark", &mark, true },
-                 { "# A\n\na mark\n", &mark, false }, // the signature is too far from the beginning
+                 { "# A\n\na mark\n", &mark, false }, // the signature is too far from the beginning of the file
                  { "# A mar\nk", &mark, false },
                  { "x\n# A mark\n", &mark, false },
                  { "[]", &mark, false },
@@ -542,12 +548,12 @@ static const char* heard(void) {
     return out;
 }
 
-// Tests every possible outcome of a case for each --fail-on, alone and together with a pair that cannot be
-// compared.
+// Tests the exit code for each --fail-on and each possible outcome of a case. Each outcome is tested alone, and
+// with a second case that cannot be compared.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        // none: nothing was compared
+        // outcome `none`: nothing was compared
         int regressed, improved, more, less, open, added, removed, recovered, missed, none;
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
@@ -576,11 +582,11 @@ static void test_toll(void) {
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
-        kbi_wanted.fail_on = "noise", a.apart = 0; // without a comparison, only --goal determines the exit code
+        kbi_wanted.fail_on = "noise", a.apart = 0; // if nothing was compared, the exit code depends only on --goal
         int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
-    // a difference between two machines is not a regression, unless --ignore-env compares them
+    // a slower time on another machine is not a regression, unless --ignore-env permits the comparison
     kb_result pair[2];
     kbi_change change;
     kbi_changes all;
@@ -651,7 +657,7 @@ static void test_goals(void) {
     }
 }
 
-// Records of shards are sorted in plan order, one sweep after the other; shards without records are reported.
+// Records from several shards are sorted into the order of the plan. kbench names the shards that have no records.
 static void test_shards(void) {
     static const struct {
         const char *name, *shard;
@@ -708,7 +714,7 @@ static void test_shards(void) {
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));
 }
 
-// The times of a round are stored at the indices that the same cases have in the first round.
+// A later round stores the time of each case at the index that this case has in the first round.
 static void test_race(void) {
     static kb_result first[5], later[6];
     static const struct {
@@ -746,7 +752,7 @@ static void test_race(void) {
     first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
 }
 
-// Records are appended; an incomplete last line of a killed run is terminated first.
+// Records are appended. If a killed run left an incomplete last line, kbench first ends this line with a newline.
 static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
@@ -766,7 +772,8 @@ static void test_added(void) {
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);
         kbi_text_free(&got), kbi_text_free(&want);
-        unlink(path); // an array at an absolute path, for a new and for an existing file
+        // kb_write_json writes an array to an absolute path, first as a new file, then over the existing file
+        unlink(path);
         for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, here.s));
         if (!i) CHECK(kb_write_json(r, 0, here.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
         kbi_text_free(&got), kbi_text_free(&here);
@@ -814,6 +821,6 @@ int main(void) {
     test_shards();
     test_race();
     test_added();
-    CHECK_INT(free_file(), before); // all files were closed
+    CHECK_INT(free_file(), before); // kbench closed every file that it opened
     return test_end();
 }

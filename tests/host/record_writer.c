@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests kb_write_json and the formatting of numbers. The values must be unchanged after reading, for any contents
-// of strings and any decimal point of the locale.
-// a program of its own: it replaces functions of the C library.
+// Tests kb_write_json and the formatting of numbers. Values read from a written file must equal the original
+// values, for any contents of strings and any decimal point of the locale.
+// a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "json.h"
 #include "guarded.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Simulates a locale with another decimal point. The test's own calls of the three functions are affected, too.
+// Simulates a locale whose decimal point is `point`. The replaced localeconv, snprintf and strtod also apply to
+// the calls of this test.
 static const char* point = ".";
 static struct lconv* played_localeconv(void) {
     static struct lconv l;
@@ -37,7 +38,7 @@ static int played_snprintf(char* out, size_t size, const char* format, ...) {
     *q = 0;
     return snprintf(out, size, "%s", localised);
 }
-// with another decimal point, strtod reads "1.5" as 1 and stops at the point
+// if the decimal point of the locale is not ".", strtod("1.5") returns 1 and stops at the "."
 static double played_strtod(const char* s, char** end) {
     char text[200];
     size_t n = 0, wide = strlen(point);
@@ -186,7 +187,7 @@ static void test_numbers(void) {
     CHECK(kbi_scan("9223372036854775807", &whole, &behind) && whole.fits && whole.i == INT64_MAX);
     CHECK(kbi_scan("9223372036854775808", &whole, &behind) && !whole.fits && !whole.i);
     CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits &&
-          whole.x > 1.1e19); // the first 19 digits of the number would fit into 64 bits
+          whole.x > 1.1e19); // 20 digits do not fit into 64 bits, although the first 19 of them do
     CHECK(kbi_scan("00012", &whole, &behind) == false);
     static const double list[] = { 0,
                                    1,
@@ -236,7 +237,7 @@ static void test_numbers(void) {
     point = ".";
 }
 
-// in user input, numbers have decimal points and are separated by commas in every locale
+// kbench reads numbers in user input with "." as the decimal point and "," as the separator, in every locale
 static void test_input(void) {
     static const char* const points[] = { ".", "," };
     for (int p = 0; p < 2; ++p) {
@@ -282,7 +283,7 @@ static void unescape(const char* s, char* out) {
             if (code < 0x80)
                 *out++ = (char)code;
             else
-                out += sprintf(out, "\xef\xbf\xbd"); // of all \u escapes, only U+FFFD occurs here
+                out += sprintf(out, "\xef\xbf\xbd"); // in this test, the only \u escape is that of U+FFFD
             s += 4;
         } else {
             const char* at = strchr("n\nt\tr\rb\bf\f", *s);
@@ -393,8 +394,8 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
-// In the table of keys, every key has a group, and the keys of a group are contiguous. Groups follow the order of
-// the manual. Files have the same keys in the same order.
+// In the table of keys, every key has a group, and the keys of a group are contiguous. The groups have the same
+// order as in the manual. A written record has the same keys as the table, in the same order.
 static void test_keys(void) {
     static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
                                           "trust", "kernel", "machine", "run" };
@@ -445,7 +446,8 @@ static void test_keys(void) {
         while (at < sizeof groups / sizeof *groups && strcmp(k->group, groups[at]) != 0) ++at;
         CHECK_THAT(at < sizeof groups / sizeof *groups, "%s: group %s is out of order", k->name, k->group);
         CHECK_THAT(strlen(k->meaning) > 2, "%s: no meaning", k->name);
-        CHECK_THAT(!i || k->offset > kbi_keys[i - 1].offset, "%s precedes its predecessor in the structure", k->name);
+        CHECK_THAT(!i || k->offset > kbi_keys[i - 1].offset, "key %s follows a key whose field is later in kb_result",
+                   k->name);
         for (size_t j = 0; j < sizeof homes / sizeof *homes; ++j) {
             if (strcmp(homes[j].key, k->name) != 0) continue;
             CHECK_STR(k->group, homes[j].group);

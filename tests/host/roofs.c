@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how rates are judged against planted peaks. A case whose rate exceeds the device's peak gets the flag
-// ABOVE_ROOF and no time. The record of any other case contains the rate as a percentage of the peak that applies.
-// Each peak is measured once per run, when it is first needed, even if a worker died. Without arguments, this
-// program is the test; with arguments, it is a program of benchmarks with scripted times of 10 us.
+// ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
+// applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
+// worker has died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
+// scripted times of 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -15,8 +16,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// Planted peaks in 1e12 operations or bytes per second; each request for a peak is logged. ROOFS selects a machine
-// without some peaks.
+// Returns planted peaks in 1e12 operations or bytes per second, and logs each request for a peak. The environment
+// variable ROOFS selects a simulated machine that lacks some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
@@ -35,7 +36,7 @@ typedef struct row {
     double flops;       // 1e12 a second; 0: not declared
     int traffic;        // kb_bytes_as; -1: kb_bytes
     double bytes;       // 1e12 a second; 0: not declared
-    const char* want;   // name of the peak, or "ABOVE_ROOF"; "": a time without a percentage
+    const char* want;   // expected peak name, or "ABOVE_ROOF"; "": the case has a time but no percentage
     double percent;
 } row;
 #define UNSAID -1
@@ -53,7 +54,8 @@ static const row true_ones[] = {
     { "f16",            0,      UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_s",          "f16",  UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_said",       0,      KB_F16,  690,  UNSAID, 0, "f16",  69 / 0.7 },
-    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 }, // f16 and bf16 use the same units
+    // f16 and bf16 run on the same arithmetic units of a GPU
+    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 },
     { "bf16",           0,      UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_of_f32",    "f32",  UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_s",         "bf16", UNSAID,  715,  UNSAID, 0, "bf16", 71.5 / 0.72 },
@@ -68,19 +70,21 @@ static const row true_ones[] = {
     { "int8_said",      0,      KB_I8,   1490, UNSAID, 0, "int8", 149 / 1.5 },
     { "f64_s",          "f64",  UNSAID,  29,   UNSAID, 0, "f64",  29 / 0.3 },
     { "f64_said",       0,      KB_F64,  29,   UNSAID, 0, "f64",  29 / 0.3 },
-    { "i32_s",          "i32",  UNSAID,  5000, UNSAID, 0, "",     0 }, // there is no peak for i32
+    // kbench measures no peak for i32 arithmetic
+    { "i32_s",          "i32",  UNSAID,  5000, UNSAID, 0, "",     0 },
     { "i32_moves",      "i32",  UNSAID,  5,    UNSAID, 0.3, "copy", 30 },
     { "reads",          0,      UNSAID,  0,    UNSAID, 1.25, "copy", 125 },
     { "reads_said",     0,      UNSAID,  0,    KB_READ, 1.25, "read", 125 / 1.3 },
     { "writes_said",    0,      UNSAID,  0,    KB_WRITE, 0.85, "write", 85 / 0.9 },
-    { "writes_left",    0,      UNSAID,  0,    KB_WRITE, 1.04, "write", 104 / 0.9 }, // some written data stays in L2
+    // some of the written data stays in L2 and does not reach DRAM
+    { "writes_left",    0,      UNSAID,  0,    KB_WRITE, 1.04, "write", 104 / 0.9 },
     { "copies_said",    0,      UNSAID,  0,    KB_COPY, 0.98, "copy", 98 },
     { "in_cache",       0,      UNSAID,  0,    UNSAID, 0.4, "copy", 40 },
     { "memory_first",   "bf16", UNSAID,  72,   UNSAID, 0.6, "copy", 60 },
     { "neither_much",   "bf16", UNSAID,  72,   UNSAID, 0.3, "copy", 30 },
     { "compute_first",  "bf16", UNSAID,  432,  UNSAID, 0.5, "bf16", 60 },
 };
-static const row impossible[] = { // rates 1.3 times the applicable peak
+static const row impossible[] = { // each case reaches 1.3 times the peak that applies, which is impossible
     { "x_f64",          "f64",  UNSAID,  39,   UNSAID, 0, "ABOVE_ROOF", 0 },
     { "x_f64_said",     0,      KB_F64,  39,   UNSAID, 0, "ABOVE_ROOF", 0 },
     { "x_f32_said",     "bf16", KB_F32,  78,   UNSAID, 0, "ABOVE_ROOF", 0 },
@@ -120,7 +124,7 @@ KBENCH(no_such_bytes) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_bytes_as(kb, 1e6, (kb_traffic)9);
 }
-KBENCH(overwritten) { // the last declaration applies
+KBENCH(overwritten) { // of two declared FLOP counts, the last one applies
     KB_TIME(kb) { kb_keep(kb); }
     kb_flops_as(kb, 1e9, KB_F64);
     kb_flops(kb, 50e12 * SECONDS);
@@ -198,8 +202,8 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // The record names the arithmetic peak even if memory is the bound. The arithmetic rate is then a smaller
-    // fraction of its peak.
+    // The record names the arithmetic peak even if memory is the bound. In a memory-bound case, the percentage of
+    // the arithmetic peak is below the percentage of the memory peak.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
@@ -242,14 +246,17 @@ static void test_no_cublas(void) {
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) check_roof(unknown[i], "", 0);
     check_roof("memory_first", "copy", 60);
-    CHECK_STR(get("memory_first", "compute_roof"), "null"); // the peak is unknown
-    check_roof("neither_much", "", 0);                      // the unknown arithmetic peak may be the bound
-    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // known peaks are enforced as before
+    // the record names no arithmetic peak, because that peak is unknown
+    CHECK_STR(get("memory_first", "compute_roof"), "null");
+    // no percentage, because the bound may be the unknown arithmetic peak
+    check_roof("neither_much", "", 0);
+    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // a rate above a known peak still gets ABOVE_ROOF
     check_roof("x_f64", "ABOVE_ROOF", 0);
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak: a missing peak is judged differently from an unknown peak.
+// A device without fp8 units has no fp8 peak. A peak that does not exist is judged differently from a peak that
+// could not be measured.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
@@ -259,7 +266,7 @@ static void test_no_fp8(void) {
     check_roof("bf16_s", "bf16", 71.5 / 0.72);
 }
 
-// Only the peaks that the cases need are measured, and each once, even if a worker ended in between.
+// kbench measures only the peaks that the cases need, and each peak only once, even if a worker ended in between.
 static void test_lazily(void) {
     run("", "--op f32,bf16_s,reads_said");
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -267,7 +274,8 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // the worker dies in the middle of the cases
+    // the worker process dies after some of the cases
+    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read");
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
     check_roof("f16_said", "f16", 69 / 0.7);
@@ -309,10 +317,10 @@ static void test_judge(void) {
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
     kb_result_free(&r);
-    r = judged(&m, NAN, 2000e12 * SECONDS); // no cache makes arithmetic faster
+    r = judged(&m, NAN, 2000e12 * SECONDS); // a hot cache cannot make arithmetic exceed its peak
     CHECK(above(&r));
     kb_result_free(&r);
-    // the case is cold, but its data is small, so it may still be in a cache
+    // the case is cold, but its data is so small that a cache may still hold the data
     snprintf(m.cache, sizeof m.cache, "cold");
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));
@@ -320,8 +328,8 @@ static void test_judge(void) {
     r = judged_in(&m, 2e-6, 8e6, NAN);
     CHECK(above(&r));
     kb_result_free(&r);
-    // Data that takes less power reaches higher rates (900e12). Only rates above the maximum for such data are
-    // impossible.
+    // Data that takes less power reaches higher rates (900e12). ABOVE_ROOF is set only if the rate also exceeds
+    // the maximum for low-power data.
     m.arithmetic = KB_BF16;
     m.roofs.most[KBI_ROOF_BF16] = m.roofs.most[KBI_ROOF_F16] = 900e12;
     r = judged(&m, NAN, 940e12 * SECONDS);
@@ -331,13 +339,14 @@ static void test_judge(void) {
     r = judged(&m, NAN, 1000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // The peaks of one core: other threads and caches can exceed them, which is not an error.
+    // A rate above the peak of one core is not an error, because caches and other threads can make the case
+    // faster.
     m.arithmetic = 0, m.core = 1;
     r = judged(&m, 9e12 * SECONDS, 300e12 * SECONDS);
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
-    CHECK(r.bound == NULL); // the bound of the case is not memory
+    CHECK(r.bound == NULL); // above the copy peak of a core, memory is not named as the bound
     kb_result_free(&r);
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
@@ -353,7 +362,7 @@ static void test_judge(void) {
     kb_result_free(&r);
 }
 
-// The peaks of this machine's core are positive and plausible for any current core.
+// The measured peaks of one core of this machine must be positive, and plausible for any current CPU core.
 static void test_core(void) {
     static const double least[] = { 1e8, 1e8, 1e8, 1e7, 1e7 }, most[] = { 1e12, 1e12, 1e12, 1e12, 1e12 };
     static const int which[] = { KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32 };
@@ -365,14 +374,15 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
-#ifndef TEST_SANITIZE // not with a sanitizer, which checks every access
+#ifndef TEST_SANITIZE // left out under a sanitizer, which slows every memory access
     // Reading is at least as fast as the reading half of a copy.
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
 #endif
     // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
     CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
-    // f32 has twice as many SIMD lanes as f64; on a busy machine, the comparison is repeated
+    // the f32 peak must be about twice the f64 peak, because f32 has twice as many SIMD lanes; on a busy machine,
+    // both peaks are measured again
     double ratio = 0, f32 = 0, f64 = 0;
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);
@@ -394,7 +404,7 @@ static void test_crowded(void) {
     kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
     int last = KBI_CPUS - 1;
     memset(&one, 0, sizeof one);
-    if (!kbi_cpus_allowed(&all)) return; // affinity cannot be set here
+    if (!kbi_cpus_allowed(&all)) return; // this system does not report the allowed processors
     while (last && !kbi_cpus_has(&all, last)) last--;
     one.words[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
     kbi_core_roof(&alone, KBI_ROOF_READ);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are
-// correct. On this CPU, the self-test must report for each threshold whether it was met. With arguments, this
-// program is a program of benchmarks.
+// Tests that the kernels of the self-test work, that its planted slowdowns have the right size, and that its
+// thresholds are correct. The self-test runs on the CPU here, and must report for each threshold whether it was
+// met. With arguments, this program is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -13,12 +13,13 @@ static void test_bars(void) {
     // %. The expected values were computed with exact fractions.
     static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
     for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
-    // Input for three processes: times in ms, and the times of CUPTI minus these times.
+    // Measured in three processes: event times in ms, and the difference of CUPTI times minus event times in ms.
     static const struct {
         kbi_bar_case of;
         double want;
     } cases[] = {
-        { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 }, // a median difference of 0.1 us
+        // the median difference is 0.1 us; the limit is 0.15 us
+        { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 },
         { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us; the limit is 0.15 us
         { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 %; the limit is 1 %
         { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },           // a process without a time
@@ -43,7 +44,8 @@ static void test_gathered(void) {
         different += !times[at]++;
         most = KBI_MAX(most, times[at]);
     }
-    CHECK_THAT(different > 800 && most < 10, "%d different indices, one of them %d times", different, most);
+    CHECK_THAT(different > 800 && most < 10, "%d different indices; the most frequent index occurs %d times", different,
+               most);
     CHECK_INT(kbi_proof_index(0.7f, 1), 0);
 }
 
@@ -67,7 +69,7 @@ static void test_judge(void) {
     CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
-    // the case does not belong to this threshold
+    // this implementation is not part of the threshold, so it is not judged
     CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED);
     CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
     CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
@@ -75,7 +77,8 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
     // on a GPU, noise does not excuse a missed threshold
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG);
-    reach = 0.011; // below 0.99, because code placement on the host can cost 1 %
+    // the interval 0.98 +- 0.011 extends above 0.99; on a host, code placement alone can change a time by 1 %
+    reach = 0.011;
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, false), KBI_DROWNED);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, true), KBI_WRONG);
     CHECK_INT(judged("slower_5", 5, 9, KB_UNRESOLVED, 0.01, false), KBI_WRONG);
@@ -105,8 +108,8 @@ static const char* caught(void) {
     return got;
 }
 
-// Tests a threshold of the self-test with ten implementations. Only the failed implementations are listed with
-// their times.
+// Tests how the self-test judges ten implementations by one of its thresholds. The message lists only the
+// implementations that missed the threshold, with their times.
 static void test_sort(void) {
     static const struct {
         const char *implementation, *message;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, and Monte Carlo
 // simulation.
-// a program of its own: it counts what kbench allocates.
+// a program of its own: this test replaces malloc, to count the allocations of kbench.
 #include "test.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -43,11 +43,11 @@ typedef struct expected_gamma {
 // -- checks ------------------------------------------------------------------------------------------------
 
 static const char* current = "";
-#undef CHECK // redefined, so that a failure also names the tested part
+#undef CHECK // CHECK is redefined, so that the message of a failure also names the part of this test
 #define CHECK(c) test_check((c) ? 1 : 0, __FILE__, __LINE__, "%s [%s]", #c, current)
 #define check(ok, what, line) test_check((ok) ? 1 : 0, __FILE__, (line), "%s [%s]", (what), current)
 
-static int is_nan(double v) { // from the bits, so that the result also holds under -ffast-math
+static int is_nan(double v) { // tests the bits of v, because -ffast-math would make isnan(v) always false
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     return (bits & (UINT64_MAX >> 1)) > (uint64_t)0x7FF << 52;
@@ -65,7 +65,8 @@ static int close_to(double got, double want, double tolerance) {
 }
 #define CLOSE(got, want, tol) check(close_to(got, want, tol), #got " ~ " #want, __LINE__)
 
-// SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller; with a fixed seed every run is the same.
+// Random numbers from SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller. The seed is fixed, so every
+// run of this test is the same.
 static uint64_t rng_state = 42;
 static double uniform(void) {
     uint64_t z = rng_state += 0x9E3779B97F4A7C15u;
@@ -85,7 +86,7 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// Returns whether every field of a summary is finite; fields that few samples leave undefined may also be NaN.
+// Returns whether every field of a summary is finite; a field that is undefined for few samples may also be NaN.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
@@ -238,7 +239,8 @@ static void plant(int64_t n, double cv, double rho, double trend, double step, d
 static void test_constant(void) {
     begin("constant");
     for (int64_t n = 1; n <= 400; n = n < 12 ? n + 1 : n * 2) {
-        for (int64_t i = 0; i < n; i++) sample[i] = 0.1; // the sum of 0.1 is inexact
+        // all samples are 0.1; their floating-point sum is inexact, but the mean must be 0.1
+        for (int64_t i = 0; i < n; i++) sample[i] = 0.1;
         const kb_stats s = kb_summarize(sample, n);
         CHECK(summary_is_sound(&s, n) && s.median == 0.1 && s.mean == 0.1 && s.min == 0.1 && s.max == 0.1);
         CHECK(s.mad == 0 && s.distinct == 1 && s.bimodal == 0 && s.drift_significant == 0 && is_nan(s.lag1));
@@ -283,7 +285,7 @@ static void test_not_finite(void) {
     }
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 1e150 : -1e150) * (i % 7 ? 1.0 : 1e-300);
     kb_stats s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the largest magnitudes that are accepted
+    CHECK(summary_is_sound(&s, 400)); // magnitudes of 1e150, the largest that kb_summarize accepts
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
     s = kb_summarize(sample, 400);
     CHECK(summary_is_sound(&s, 400)); // the smallest magnitudes
@@ -304,16 +306,15 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
     sample[11] = 5600 * 1.034; // two samples lie between the modes
     sample[77] = 5600 * 1.048;
-    sample[50] = 56000; // an extreme value with the largest gap
+    sample[50] = 56000; // one outlier; the gap below it is wider than the gap between the two modes
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, each with MAD 0
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // two exact values: each mode has MAD 0
     CHECK(kb_summarize(sample, 100).bimodal);
-    // two values 5 % apart may come from the resolution of a coarse timer ...
+    // samples with two values that differ by 5 % are bimodal only if the timer is known to resolve that difference
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
-    // ... ... unless the resolution is known
     CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
-    // the resolution is visible within the modes
+    // each mode has values 32 apart, from which kb_summarize infers that the clock's resolution is 32
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
@@ -322,7 +323,7 @@ static void test_modes(void) {
 static void test_quantised(void) {
     begin("quantised");
     for (int round = 0; round < 50; round++) {
-        // the samples span from a single clock tick to dozens of ticks
+        // the scatter of the samples ranges from less than one clock tick to dozens of ticks
         for (double cv = 0.0005; cv < 0.05; cv *= 2) {
             plant(120, cv, 0, 0, 0, 32.0);
             const kb_stats s = kb_summarize(sample, 120);
@@ -330,7 +331,8 @@ static void test_quantised(void) {
             CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
         }
     }
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536; // IQR 0: the adjacent tick is no outlier
+    // although the interquartile range is 0, the next clock tick is not an outlier
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536;
     kb_stats s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i < 99 ? 1504 : 150400; // 100 times the median is an outlier
@@ -350,7 +352,7 @@ static void test_outlier(void) {
     CHECK(fabs(s.mad / before.mad - 1) < 0.2 && s.cv > 5 && fabs(s.drift - before.drift) < 0.005);
 }
 
-// Counts how many of all 10! orders of 10 different block medians are significant (Heap's algorithm).
+// Counts the significant orders of 10 different block medians, among all 3628800 permutations (Heap's algorithm).
 static int significant_orders(void) {
     double a[10];
     int at[10] = { 0 }, found, i = 1;
@@ -372,7 +374,8 @@ static int significant_orders(void) {
     return found;
 }
 
-// Returns how many of 1000 simulated sample sets have a detected drift, and how many have two detected modes.
+// Simulates 1000 sample sets. Counts in how many of them kbench detects a drift, and in how many it detects two
+// modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -407,7 +410,8 @@ static void test_drift(void) {
     for (int64_t n = 30; n <= 300; n += 90) {
         for (int r = 0; r <= 6; r += 3) {
             const double rho = 0.1 * r;
-            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes); // cv 5 %: |drift| often exceeds 1 % by chance
+            // with a cv of 5 %, |drift| often exceeds 1 % by chance, so this must not count as drift
+            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes);
             printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting, modes);
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }
@@ -489,22 +493,23 @@ static void test_spread(void) {
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // the second case has a tenth of the scatter by chance, so its scatter is raised; the first keeps its scatter;
-    // the last has no similar case
+    // by chance, case 1 has a tenth of the scatter of case 0, so pooling raises the scatter of case 1; case 0
+    // keeps its scatter
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
     CHECK(s[1].sd > 0.1 + 1e-3 && s[1].sd < 1 && s[1].df > 2 && s[1].df < 4);
     CHECK(close_to(s[3].sd, 0.001, 1e-9) && s[3].df == 2);
     kbi_spread_of(four, 3, 3, time, 0.0, s);
-    CHECK(s[0].hi - s[0].mean < 4.302653 * sqrt(1.0 / 3)); // pooled variance: narrower than its own t(2) interval
+    // pooling narrows the interval: it is narrower than a t interval from the case's own 3 processes
+    CHECK(s[0].hi - s[0].mean < 4.302653 * sqrt(1.0 / 3));
     const double gaps[] = { 1, NAN, 3, 7, NAN, NAN, NAN, INFINITY, NAN, 2, 2, 2 };
     kbi_spread_of(gaps, 3, 4, time, 0.0, s);
     CHECK(s[0].n == 2 && s[0].mean == 2 && is_finite(s[0].lo) && s[0].lo < 1 && s[0].hi > 3);
     CHECK(s[1].n == 1 && s[1].mean == 7 && is_nan(s[1].lo) && is_nan(s[1].hi));
     CHECK(s[2].n == 0 && is_nan(s[2].mean) && is_nan(s[2].lo));
     CHECK(s[3].n == 3 && s[3].lo == 2 && s[3].hi == 2);
-    // cases of unknown duration are pooled as if their durations were equal
+    // cases whose durations are unknown are pooled as if all had the same duration
     const double unknown[] = { NAN, 0, -1 };
     kbi_spread_of(four, 3, 3, unknown, 0.0, s);
     CHECK(s[1].sd > 0.1 + 1e-3);
@@ -565,8 +570,8 @@ static void test_coverage(void) {
 }
 
 // Returns the percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first
-// is slower by `gain`. Each round runs both in random order, with noise of 1 % and outliers, on a machine with
-// drift, a sudden change or autocorrelated noise.
+// is slower by `gain`. Each round measures the two implementations in random order. Times have noise of 1 %,
+// outliers, and a drift, a sudden change or autocorrelated noise of the machine.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;
@@ -643,8 +648,8 @@ static void test_parts(void) {
     CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
     CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
     CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
-    // outlier fences: 1.5 and 3 times the interquartile range beyond the quartiles; the interquartile range is
-    // taken as at least the resolution
+    // outliers lie more than 1.5 (mild) or 3 (severe) interquartile ranges beyond the quartiles; an interquartile
+    // range below the clock's resolution is replaced by the resolution
     kb_stats s = kbi_stats_none(10);
     const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
     s.p25 = 10, s.p75 = 20;
@@ -652,8 +657,8 @@ static void test_parts(void) {
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
-    // Two modes: each has at least a tenth of the samples. The gap between them is at least 5 MAD, 5 times the
-    // resolution and 1 % of the median, and contains at most 2 % of the samples.
+    // Samples have two modes if each mode holds at least a tenth of the samples. The gap between two modes is at
+    // least 5 MAD, 5 times the resolution and 1 % of the median. At most 2 % of the samples lie in the gap.
     double x[200], scratch[200];
     const struct {
         int n, low, between;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the analysis of the CUDA calls in a block: for which work kb->stream waits, and which calls are errors.
+// Tests how kbench analyses the CUDA calls of a timed block: which work kb->stream waits for, and which calls are
+// errors.
 #include "test.h"
 #include "virtual_gpu.h"
 
@@ -53,8 +54,8 @@ static void test_order(void) {
     starts(KB);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, ""), CHECK_INT(v.work, 1);
-    // Correct streams that are forked and joined: one, two, one joined through a third, a chain, and a stream
-    // created inside the block.
+    // Blocks that correctly fork and join streams: one stream, two streams, a stream joined through another
+    // stream, a chain of streams, and a stream that the block creates.
     fork_to(A), starts(A), join_from(A), starts(KB);
     FINE(0);
     fork_to(A), wait_for(B, E), starts(A), starts(B), note(F, A), note(G, B), wait_for(KB, F), wait_for(KB, G);
@@ -63,8 +64,8 @@ static void test_order(void) {
     FINE(0);
     create(A), fork_to(A), starts(A), join_from(A);
     FINE(0);
-    // Streams that are not joined: no join at all, a join of only one of two streams, work after the join, work
-    // after the event.
+    // Blocks that do not join all work: no join; a join of only one of two streams; work after the join; work
+    // after the event that joins.
     starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaLaunchKernel of spin, call 2 of the block: its work went to " NOT_WAITED);
     fork_to(A), wait_for(B, E), starts(A), starts(B), join_from(A);
@@ -73,7 +74,7 @@ static void test_order(void) {
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 5 of");
     fork_to(A), starts(A), note(F, A), wait_for(B, F), starts(B), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 6 of");
-    // A stream that is joined, but not forked: its work may begin before the timed span.
+    // A stream that is joined but was not forked from kb->stream: its work may begin before the timed span.
     starts(A), join_from(A), starts(KB);
     WRONG(0, KB_FLAG_SIDE_STREAM,
           "call 1 of the block: its work went to another stream that does not wait for kb->stream");
@@ -83,7 +84,7 @@ static void test_order(void) {
     WRONG(0, KB_FLAG_SIDE_STREAM, "does not wait for kb->stream");
     fork_to(A), starts(A), note(F, A), note(F, KB), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // If a handle is reused for a new stream, it means another stream.
+    // If the runtime gives a new stream the handle of an old one, kbench treats the two as different streams.
     fork_to(A), starts(A), join_from(A), create(A), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 7 of");
     // The default streams. With KB_EXPECT_NO_CAPTURE, the legacy default stream and kb->stream wait for each
@@ -96,7 +97,7 @@ static void test_order(void) {
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, "call 2 of");
     starts(KBI_STREAM_PER_THREAD);
     WRONG(0, KB_FLAG_SIDE_STREAM, "the per-thread default stream that kb->stream does not wait for");
-    // A host synchronisation also joins a stream, but is reported.
+    // A host synchronisation in the block also joins a stream, but kbench reports it as SYNC_INSIDE.
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), starts(KB);
     WRONG(0, KB_FLAG_SYNC_INSIDE, "cudaStreamSynchronize, call 4");
     fork_to(A), starts(A), call(CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
@@ -105,32 +106,33 @@ static void test_order(void) {
     FINE(KB_EXPECT_NO_CAPTURE);
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamQuery", A, 0)->error = KBI_ERROR_NOT_READY;
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // Blocks that may synchronise or allocate are timed until all work has ended.
+    // If a block may synchronise or allocate, kbench times it until all work on the GPU has ended.
     starts(A);
     FINE(KB_EXPECT_SYNC);
-    // Ordering by memory: one stream writes a value, and another stream waits for the value.
+    // Two streams can also be ordered by a value in memory: one stream writes the value, and the other waits for
+    // it.
     fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
         call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
-    // A hundred unjoined streams, then a hundred joined streams.
+    // A block with a hundred unjoined streams is wrong; a block with a hundred joined streams is correct.
     for (int i = 0; i < 100; i++) starts((uint64_t)(1000 + i));
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 1 of the block");
     for (int i = 0; i < 100; i++) fork_to((uint64_t)(1000 + i)), starts((uint64_t)(1000 + i)), join_from((uint64_t)(1000 + i));
     FINE(0);
-    // A hundred forks and joins of one stream.
+    // A block forks and joins one stream a hundred times.
     for (int i = 0; i < 100; i++) fork_to(A), starts(A), join_from(A);
     FINE(0);
     CHECK_INT(v.work, 100);
 }
 
 static void test_capture(void) {
-    // A block that captures work itself is not analysed.
+    // If the block itself captures CUDA work into a graph, its calls are not analysed.
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     judge(0);
     CHECK_INT(v.known, 0), CHECK_INT(v.flag, -1);
     CHECK_STR(v.note, "the block captures work into a graph of its own (cudaStreamBeginCapture)");
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
-    FINE(KB_EXPECT_SYNC); // timed until all work has ended
+    FINE(KB_EXPECT_SYNC); // with KB_EXPECT_SYNC, the block is timed until all its work has ended
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
@@ -181,14 +183,15 @@ static void test_words(void) {
     }
     starts(KB), call(CALL_COPY_NOW, "cudaMemcpy", KBI_STREAM_LEGACY, 0);
     WRONG(KB_EXPECT_TRANSFER, KB_FLAG_SYNC_INSIDE, "cudaMemcpy, call 2");
-    // A library that uses no stream: of all its calls, the kernel on the default stream is reported.
+    // A library call ignores kb->stream; of all its calls, kbench reports the kernel that went to the default
+    // stream.
     call(CALL_ALLOC, "cudaMalloc", 0, 0), starts(KBI_STREAM_LEGACY);
     call(CALL_COPY, "cudaMemcpyAsync", KBI_STREAM_LEGACY, 0),
         call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
     call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
-    // Errors: of a launch, whether or not the block fetches the error; of an allocation; a driver error that the
-    // runtime handled.
+    // Tests failed calls: a launch whose error the block fetches or does not fetch, an allocation, and a driver
+    // call whose error the runtime handled.
     starts(KB), starts(KB), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed (cudaErrorOfSomeKind)");
     starts(KB), made[0].error = 1;
@@ -201,7 +204,8 @@ static void test_words(void) {
     WRONG(KB_EXPECT_ALLOC, KB_FLAG_CUDA_ERROR, "cudaMalloc");
     starts(KB), call(CALL_OTHER, "cuMemAlloc", 0, 0)->error = 2;
     FINE(0);
-    // Blocks without any call, or with event calls only, get no verdict here: the captured run decides.
+    // If a block makes no call, or only event calls, this analysis reports no error; a captured run then shows
+    // whether the block does work.
     FINE(0);
     fork_to(A), join_from(A);
     FINE(0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
-// of any size, and find the case that killed a worker. It also tests how the supervisor requests the next case and
-// divides the time of --budget.
-// a program of its own: it replaces functions of the C library.
+// of any size, and find the case that killed a worker. The test also covers how the supervisor requests the next
+// case and divides the time of --budget.
+// a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int waited; // ms of waiting that the test skips
+static int waited; // total waiting time, in ms, that the test simulates instead of waiting
 static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
@@ -26,7 +26,8 @@ static int played_kill(pid_t process, int number) {
 #undef poll
 #undef kill
 
-enum { FIRST = 5, CASES = 3 }; // indices in the plan: the group is part of a longer plan
+// FIRST: index in the plan of the first case of the group; CASES: number of cases in the group
+enum { FIRST = 5, CASES = 3 };
 
 static kb_entry entry;
 static kbi_case cases[FIRST + CASES];
@@ -71,12 +72,14 @@ static void test_possible(void) {
     const struct {
         int type, index;
         uint64_t size;
-        bool measuring, looking; // whether the message is valid while the worker measures, and while it profiles
+        // measuring: the message is valid while the worker measures cases; looking: while the worker profiles
+        // cases
+        bool measuring, looking;
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
                  { KBI_ENTER, FIRST, 0, true, true },
                  { KBI_ENTER, FIRST + CASES - 1, 0, true, true },
-                 { KBI_ENTER, FIRST + 1, 0, false, false }, // this case was not requested
+                 { KBI_ENTER, FIRST + 1, 0, false, false }, // the supervisor did not request this case
                  { KBI_ENTER, FIRST - 1, 0, false, false },
                  { KBI_ENTER, FIRST + CASES, 0, false, false },
                  { KBI_ENTER, FIRST, 1, false, false },
@@ -155,12 +158,13 @@ static void test_receive(void) {
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
-        // Invalid messages come from another program, or contain an index outside the group.
+        // The supervisor rejects invalid messages: a case index outside the group, or a message that no worker
+        // sends.
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
-        // Another test: the worker ends in the middle of a message.
+        // If the worker ends in the middle of a message, the connection is lost, but no message is invalid.
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
@@ -194,7 +198,7 @@ static void test_lost(void) {
     }
     CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
     s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
-    lost(s, 1, 0), CHECK_INT(s->done, 0); // no case is left
+    lost(s, 1, 0), CHECK_INT(s->done, 0); // the group has no case left that could have caused the crash
     // The message says whether the process had run other cases before. After a failure, the next job gets a new
     // worker.
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
@@ -232,7 +236,8 @@ static void test_leaving(void) {
         CHECK(stays ? waited >= 1900 && waited <= 4000 : waited == 0);
         if (stays && !w.ended) waitpid(process, &status, 0);
         CHECK(read(ends[0], ends, 1) < 0), close(ends[1]);
-        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // no worker is left
+        // ends a worker that has already ended, which has no effect
+        kbi_worker_end(&w, false), kbi_worker_end(&w, true);
     }
 }
 
@@ -243,7 +248,7 @@ static void test_listen(void) {
         double timeout, since, spent; // s
         int current;
         bool machine, gone; // machine: the worker measures the machine; gone: the worker exits
-        const char* says;   // message of the second case, which is the first requested case; "": no message
+        const char* says;   // expected message of case 1, the first case that the supervisor requested; "": none
     } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
                  { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
                  { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },
@@ -278,7 +283,7 @@ static void test_listen(void) {
 
 // --- time per case, and requests ---
 
-// The time of a wait counts as time of the current case, but not while the worker measures the machine.
+// Time that the supervisor waits counts as time of the current case, except while the worker measures the machine.
 static void test_spent(void) {
     int ends[2];
     for (int how = 0; how < 3; how++) {
@@ -296,7 +301,8 @@ static void test_spent(void) {
     }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // before the first case
+    // no case has begun yet, so this message does not belong to a case
+    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine);
     g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
     kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(g->machine);
@@ -363,8 +369,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // The share of a case is the remaining time, divided by the number of remaining cases, minus the average
-    // overhead of the finished cases.
+    // The average overhead of each remaining case is subtracted from the remaining time; the result is divided by
+    // the number of remaining shares.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);
@@ -379,10 +385,11 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // The budget is over if a process has no time left for the next batch. The first of several processes ends
-    // early enough to leave each further process as much time as its own batch took.
+    // The budget is over if a process has no time left for the next batch. If a batch needs several processes,
+    // process 0 stops early: it leaves process 1 as much time as process 0 used.
     static const struct {
-        int until, begun, process, processes, now; // in seconds; the batch began at 10 s
+        // times in seconds: until is the end of the budget; the batch began at 10 s
+        int until, begun, process, processes, now;
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
                  { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the table of hand-written records. Machines, groups, headings and units must be correct for any order and
-// any text of the records.
+// Tests the table of hand-written records. The headings of machines and groups, and the units, must be correct for
+// any order of the records and any text in them.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -31,7 +31,7 @@ static void param(kb_result* r, const char* name, int64_t value) {
 static void clear(void) {
     while (count) kb_result_free(&records[--count]);
 }
-// returns the table if `at_a_time` records are passed per call; 0: all records in one call
+// returns the printed table; `at_a_time` is the number of records passed per call (0: all records in one call)
 static const char* shown(int width, int at_a_time, const char* sort, const char* columns) {
     FILE* f = tmpfile();
     kbi_how how;
@@ -76,8 +76,8 @@ static void test_machines(void) {
     clear();
 }
 
-// The records of a group differ only in the implementation and belong to one run. The order of the axes does not
-// matter.
+// The records of a group differ only in the implementation and belong to one run. Two records belong to the same
+// group even if their axes are in different order.
 static void test_groups(void) {
     for (int i = 0; i < 6; i++) {
         kb_result* r = add("product", i % 2 ? "fast" : "slow", 6, i % 2 ? 1 : 2);
@@ -113,7 +113,7 @@ static void test_groups(void) {
     free(all);
     for (int i = 2; i < 6; i++) records[i].run_id = "another";
     shown(80, 0, NULL, NULL);
-    CHECK_INT(times("fastest"), 5); // the number includes the legend and the summary
+    CHECK_INT(times("fastest"), 5); // "fastest" also occurs in the legend and in the summary
     count = 1;
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n1 case: 1 ok\n");
     count = 6;
@@ -124,7 +124,7 @@ static void test_rates(void) {
     kb_result* r = add("sweep", "default", 3, 1);
     r->gflops = 900, param(r, "n", 1);
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4000, param(r, "n", 2); // the value is still readable in the next larger unit
+    r->gflops = 4000, param(r, "n", 2); // 4000 GFLOP/s is still readable in TFLOP/s
     r = add("sweep", "default", 3, 1);
     r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
     shown(80, 0, NULL, NULL);
@@ -136,7 +136,8 @@ static void test_rates(void) {
                     " n=3                     1.000  0.10%    400.0\n");
     CHECK_INT(times("GB/s"), 1); // GB/s appears only in the heading of the machine
     CHECK_INT(times("roof"), 0);
-    records[1].items_per_second = 2.5e6; // a column appears in the first row that needs it and in all later rows
+    // a column appears from the first row that has a value for it to the last row
+    records[1].items_per_second = 2.5e6;
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
     CHECK_HAS(text, "sweep                  time ms     +-  TFLOP/s Mitems/s\n"
@@ -151,9 +152,9 @@ static void test_rates(void) {
     clear();
 }
 
-// The column of times has one unit: the first unit in which all times are readable. If no such unit exists, the
-// first row that is not readable starts a new heading, and so does the first later row for which the former unit
-// fits.
+// The column of times has one unit: the first unit in which all times are readable. If no unit suits all times,
+// the first time that is not readable starts a new heading with another unit. The first later time that suits the
+// former unit again starts a heading with the former unit.
 static void test_units(void) {
     static const struct {
         double ms[3];
@@ -180,7 +181,8 @@ static void test_units(void) {
               "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
     CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
     clear();
-    // in a comparison, the slowest and the fastest time have the same column and unit
+    // all implementations of a comparison have their times in the same column and unit, even if the times differ
+    // much
     for (int k = 0; k < 2; k++)
         add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
     CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
@@ -189,7 +191,8 @@ static void test_units(void) {
     clear();
 }
 
-// If the line is too short, columns are dropped in a fixed order. A long label has its own line.
+// If a row is wider than the terminal, columns are dropped in a fixed order. A long label is printed on a line of
+// its own.
 static void test_width(void) {
     static const char* const least[] = { "samples", " bar", "interval", "mem KiB", "items/s",
                                          "GFLOP/s", "roof", " GB/s",    "+-",      "speedup" };
@@ -218,7 +221,7 @@ static void test_width(void) {
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
         if (width == 40) CHECK_INT(gone, 9);
-        if (width == 40) CHECK_INT(times("+\n"), 2); // a row has more marks than fit
+        if (width == 40) CHECK_INT(times("+\n"), 2); // a row with more marks of flags than fit ends with "+"
     }
     clear();
 }
@@ -261,7 +264,7 @@ static void test_columns(void) {
     clear();
 }
 
-// rows have marks of flags; the legend below the table gives the meaning and the fix of each flag
+// a row shows a short mark for each flag; the legend below the table gives the meaning and the fix of each flag
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
@@ -276,7 +279,7 @@ static void test_flags(void) {
     CHECK_HAS(text, "UV UNVERIFIED, 2 cases:");
     CHECK_HAS(text, "FE FEW, 2 cases:");
     clear();
-    // advice depends on the device of the case
+    // the advice for a flag depends on whether the case runs on a GPU or on the CPU
     r = add("one", "default", 1, NAN);
     r->status = KB_FAILED, r->flags = (uint64_t)1 << KB_FLAG_OVERRUN;
     CHECK_HAS(shown(80, 0, NULL, NULL), "compute-sanitizer");
@@ -354,7 +357,7 @@ static void test_intervals(void) {
     CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");
     CHECK_INT(times("+-:"), 1);
     CHECK(!strstr(shown(80, 1, NULL, "time,samples"), "+-"));
-    records[0].precision = NAN; // for example with too few samples
+    records[0].precision = NAN; // the record has no interval, for example because there are too few samples
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");
     records[1].status = KB_FAILED;
     CHECK(!strstr(shown(80, 0, NULL, NULL), "+-:"));

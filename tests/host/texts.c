@@ -32,7 +32,7 @@ static void test_growing(void) {
     char long_one[2000];
     kbi_text t = { NULL, 0, 0 };
     size_t n = 0;
-    // sizes around the length of the buffer for the first formatting attempt
+    // kbi_putf first formats into a small buffer; these lengths are just below and above the size of that buffer
     for (int size = 509; size < 515; size++) {
         memset(long_one, 'a' + size % 26, sizeof long_one), long_one[size] = 0;
         kbi_putf(&t, "%s", long_one);
@@ -54,7 +54,7 @@ static void test_growing(void) {
         pieces[i] = (char*)kbi_arena_alloc(&a, size);
         CHECK_INT((uintptr_t)pieces[i] % 16, 0);
         for (size_t k = 0; k < size; k++)
-            if (pieces[i][k]) CHECK_THAT(0, "block %d is not zero at %d", i, (int)k);
+            if (pieces[i][k]) CHECK_THAT(0, "block %d: byte %d is not zero", i, (int)k);
         memset(pieces[i], i, size);
     }
     for (int i = 0; i < 200; i++) CHECK_INT((unsigned char)pieces[i][i * 53 % 400], i);
@@ -75,7 +75,8 @@ static void test_names(void) {
     kbi_nearest best = { "tanhh", NULL, 64 };
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
-    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // the first of two equally near names
+    // if two names are equally near, the first one is suggested
+    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1);
     static const char* const parts[][2] = { { "p99", "time_ms_p99" },
                                             { "min", "time_ms_min" },
                                             { "speed", "speedup" } };
@@ -204,7 +205,7 @@ static void test_columns(void) {
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
-    rows[0].items_per_second = 0.001; // readable in no unit
+    rows[0].items_per_second = 0.001; // 0.001 is not readable in any unit of this column
     CHECK(!kbi_cell_reads(&c, all, 3));
     c = cell_of("time"), c.scale = 1; // the unit is ms, although us would suit better
     rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
@@ -240,7 +241,8 @@ static void test_progress(void) {
         double finished;
         const char* says;
     } left[] = { { 380, "  10 s left" }, { 90, "  5 min left" }, { 300, "  90 s left" }, { 295, "  1.6 min left" } };
-    for (int i = 0; i < 4; i++) { // 10 s have passed, and the finished groups took all of their allowed time
+    // 10 s have passed; every finished group took exactly the time that it was allowed
+    for (int i = 0; i < 4; i++) {
         p.last = 0, p.began = kbi_now() - 10 * (int64_t)1000000000;
         p.finished = p.took = left[i].finished, p.group_began = 0;
         hold(stderr);
@@ -263,7 +265,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
-    kbi_progress_begin(&p, 50); // the next device starts from zero
+    kbi_progress_begin(&p, 50); // the progress of the next device starts from zero
     CHECK_REAL(p.allowed, 50, 0), CHECK_REAL(p.finished, 0, 0), CHECK_REAL(p.took, 0, 0);
     p.began -= 5 * (int64_t)1000000000;
     kbi_progress_group(&p, 20);
@@ -335,7 +337,8 @@ static void test_shown(void) {
     CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
-    // numbers in files have the fewest digits (15 to 17) that are read back exactly, formatted as by printf
+    // a number in a file has the fewest digits (15, 16 or 17) from which the same double is read back; the format
+    // is that of printf
     uint64_t state = 7;
     for (int i = 0; i < 30000; i++) {
         char want[40];
@@ -464,7 +467,7 @@ static void test_written(void) {
     kbi_text_free(&t);
     // in a buffer of fixed size, only complete characters are written
     static const struct {
-        const char *before, *s, *want; // want: the text in a buffer of 12 bytes
+        const char *before, *s, *want; // want: text in a buffer of 12 bytes after `s` was appended to `before`
     } fits[] = { { "", "12345678901", "12345678901" },
                  { "", "123456789012", "12345678..." },
                  { "12", "345678901", "12345678901" },
@@ -504,7 +507,7 @@ static void test_found(void) {
     CHECK(kbi_hash(14695981039346656037u, "foobar") == 0x85944171f73967e8u && kbi_hash(5, "") == 5);
     CHECK(kbi_hash(14695981039346656037u, "\xff") == (14695981039346656037u ^ 255) * 1099511628211u);
     char name[70];
-    for (int k = 62; k < 66; k++) { // the longest names that are compared
+    for (int k = 62; k < 66; k++) { // names of up to 63 characters are compared; longer ones have distance 64
         memset(name, 'a', sizeof name), name[k] = 0;
         CHECK_INT(kbi_distance(name, "b"), k < 64 ? k : 64), CHECK_INT(kbi_distance("b", name), k < 64 ? k : 64);
     }
@@ -532,7 +535,8 @@ static void test_found(void) {
             wrong += i != 1 && kbi_set_add(&set, key == 1 ? 5 : key) == (turn > 0);
             wrong += (slot->key != 0) != (turn > 0) || (turn && slot->at != i * 3);
             if (!turn) kbi_map_take(&map, slot, key, i * 3);
-            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3); // adding a key again changes nothing
+            // adding a key that the map already has does not change the map
+            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3);
             wrong += map.n != (size_t)(turn ? 3000 : i + 1) || 2 * map.n > map.size;
         }
     CHECK_INT(wrong, 0), CHECK_INT(set.n, 2999), CHECK_INT(map.n, 3000), CHECK(set.size == 8192 && map.size == 8192);
@@ -548,7 +552,7 @@ static void test_pipes(void) {
     CHECK(kbi_write_all(ends[1], "abc", 3) && kbi_write_all(ends[1], "defgh", 5) && kbi_write_all(ends[1], NULL, 0));
     CHECK(kbi_read_all(ends[0], got, 7) && strcmp(got, "abcdefg") == 0 && kbi_read_all(ends[0], got, 0));
     close(ends[1]);
-    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // only one of two bytes arrived
+    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // the other end sent one byte of two and was closed
     close(ends[0]);
     CHECK(!kbi_write_all(ends[1], "a", 1) && !kbi_read_all(ends[0], got, 1));
     int file = mkstemp(path);
@@ -561,7 +565,7 @@ static void test_pipes(void) {
     int open_now = dup(1);
     for (int i = 0; i < 20; i++) kbi_first_line("/proc/self/stat", line, 8);
     int then = dup(1);
-    CHECK_INT(then, open_now + 1); // all files were closed
+    CHECK_INT(then, open_now + 1); // kbench closed every file that it opened
     close(open_now), close(then);
     kbi_open_standard_files(); // no standard file descriptor is missing, so the call opens none
     then = dup(1), CHECK_INT(then, open_now), close(then);
@@ -569,7 +573,8 @@ static void test_pipes(void) {
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
-    // the descriptor is above the range that other code closes, and is closed on exec
+    // kbi_high_file returns a descriptor of at least 100, if the limit allows, because other code may close low
+    // descriptors; the descriptor is closed on exec
     int high = kbi_high_file(1);
     CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
     struct rlimit few, was;
@@ -601,7 +606,7 @@ static void test_order(void) {
 
 // If memory is exhausted, the process ends and reports the requested size.
 static void test_no_memory(void) {
-#ifndef TEST_SANITIZE // the sanitizer's malloc ends the process itself
+#ifndef TEST_SANITIZE // under a sanitizer, a malloc that is too large ends the process
     char got[300];
     int status = 0;
     FILE* f = tmpfile();
@@ -637,13 +642,13 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // tests single changes: the words that describe a change, and whether a long list includes the change
+    // tests single changes: the words for a change, and whether a shortened list of changes includes it
     kb_result before, after;
     kbi_change c;
     const char* colour;
     enum { BETTER = 1, WORSE, FAILS };
     static const struct {
-        // way: sum of 1 (regressed), 2 (improved), 4 (more memory) and 8 (less memory)
+        // way: what changed, as a sum of 1 (slower), 2 (faster), 4 (more memory) and 8 (less memory)
         int without, was, is, verdict, way, colour;
         const char* says;
         bool notable;
@@ -691,7 +696,8 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // summaries of many changes: each number alone, then the order of importance
+    // tests summaries of many changes: first with one nonzero count, then with several counts, of which the
+    // summary names the most important one first
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -788,12 +794,12 @@ static void test_tools(void) {
     CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
-    // repetitions are the medians of processes, and every case of a file has equally many; the samples of one
-    // process are never split
+    // if a file has records of several processes, a repetition is the median of one process; every case gets the
+    // same number of repetitions, and the samples of one process are never split
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
     static const struct {
-        // of: number of processes of each of three cases; -1: the case failed; want: expected number of
+        // of: number of processes of each of three cases (-1: the case failed); want: expected number of
         // repetitions
         int of[3], want;
     } rows[] = { { { 0, 0, 0 }, 1 }, { { 12, 12, 12 }, 12 }, { { 5, 3, 4 }, 3 },   { { 5, -1, 4 }, 4 },
@@ -880,7 +886,7 @@ static void test_choice(void) {
     }
     CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
     for (int name = 62; name < 66; name++)
-        for (int said = 126; said < 130; said++) { // values about as long as the buffer
+        for (int said = 126; said < 130; said++) { // option values whose length is close to the size of the buffer
             memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
             const char* end = kbi_where_next(many, key, value);
             CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
@@ -898,7 +904,7 @@ static void test_choice(void) {
     CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
     kbi_panel panel;
     memset(&panel, 0, sizeof panel);
-    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // the product of all numeric axes
+    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // if no axis is chosen, x is the product of all numeric axes
     panel.axis = "p", CHECK_REAL(kbi_panel_x(&panel, &r), 0.5, 0);
     double x[] = { 3, 1, 2, 1, 3, 3 }, one[] = { 5 };
     CHECK_INT(kbi_unique(x, 6), 3), CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
@@ -933,7 +939,7 @@ static void test_sweeps(void) {
         CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
         kbi_sweep_of(&s, s.timed, &swept);
         CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
-        // the axis with the most values is first
+        // swept axes are sorted: the axis with the most values comes first
         CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m");
         CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
         CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
@@ -943,7 +949,8 @@ static void test_sweeps(void) {
         CHECK_REAL(fit.c, 2e-3, 1e-9), CHECK(fit.off < 1e-9);
         CHECK_REAL(fit.e[0], together ? 1.5 : 2, 1e-9);
         if (!together) CHECK_REAL(fit.e[1], 0.5, 1e-9);
-        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1; // 10 % above or below the power law
+        // each time is 10 % above or 10 % below the power law
+        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1;
         CHECK(kbi_fit_of(&s, s.timed, &fit));
         double squares = 0;
         for (int i = 0; i < n; i++) {
@@ -955,7 +962,7 @@ static void test_sweeps(void) {
         }
         CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
         kbi_subset two = { s.timed.of, 2 };
-        CHECK(!kbi_fit_of(&s, two, &fit)); // only two values of an axis
+        CHECK(!kbi_fit_of(&s, two, &fit)); // no fit, because the axis has only two values
         kbi_arena_free(&s.arena);
         for (int i = 0; i < n; i++) kb_result_free(&of[i]);
     }
@@ -968,7 +975,7 @@ static void test_sweeps(void) {
     CHECK(!kbi_solve(b, 2));
 }
 
-// Tests values of a record as figures show them.
+// Tests the values of a record (axes and metrics) that a figure shows.
 static void test_metrics(void) {
     static const struct {
         int metric;
@@ -1002,7 +1009,8 @@ static void test_metrics(void) {
     CHECK(kbi_metric_of(KBI_METRIC_ROOF, &r, v) && v[0] == 50 && v[1] == 12.5 && v[2] == 100);
     CHECK(!kbi_metric_of(KBI_METRIC_GFLOPS, &r, v));
     static const double broken[][2] = { { NAN, 8 }, { 1, NAN }, { 0, 8 }, { -1, 8 }, { 4, 3 }, { 1, INFINITY } };
-    for (int i = 0; i < KBI_COUNT(broken); i++) { // an invalid interval is replaced by the median
+    // a record with an invalid interval is drawn with an interval of zero width, at the median
+    for (int i = 0; i < KBI_COUNT(broken); i++) {
         r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
         CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
     }
@@ -1012,7 +1020,7 @@ static void test_metrics(void) {
     CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 12);
     CHECK(!kbi_metric_range(KBI_METRIC_GFLOPS, lot, &lo, &hi) && !kbi_subset_has(lot, KBI_METRIC_GFLOPS));
     CHECK(kbi_subset_has(lot, KBI_METRIC_GBPS));
-    // efficiency relative to the memory peak and to the compute peak
+    // want: percentage of the memory peak, and percentage of the compute peak
     static const struct {
         const char *roof, *bound;
         double efficiency, gbps, gflops, want[2];
@@ -1027,8 +1035,8 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // the figure of samples shows them relative to the median of their case if the medians differ much; the range
-    // of the axis ends a little above most samples
+    // if the medians of the cases differ much, the figure shows each sample relative to the median of its case;
+    // the axis ends a little above most samples
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1042,7 +1050,7 @@ static void test_metrics(void) {
     r.time_ms_p95 = 30; // p95 includes all samples
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
-    // if the percentiles are unknown, the range is computed from the medians alone
+    // if the records have no percentiles, the range of the axis is computed from the medians alone
     r.time_ms_p5 = r.time_ms_p95 = NAN;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
@@ -1062,7 +1070,8 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        for (int k = -1; k < 3; k++) { // before, first, last, after
+        // the character before the range, its first, its last, and the one after the range
+        for (int k = -1; k < 3; k++) {
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from
                             : k == 1 ? ranges[i].to
@@ -1096,7 +1105,7 @@ static void test_room(void) {
     }
 }
 
-// Tests numbers with units, and the name of a case after its row, or on a new line if the row is too long.
+// Tests numbers with units. The name of a case is printed after its row, or on a new line if the row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1171,8 +1180,8 @@ static void test_cells(void) {
     }
 }
 
-// Tests the measured peaks of a machine, which are taken from its records. Old records name no peak, so the peak
-// follows from the efficiency.
+// Tests the measured peaks of a machine, which are taken from its records. Records of old versions do not name
+// their peak; the peak is then computed from the rate and the efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];
@@ -1181,18 +1190,20 @@ static void test_ceilings(void) {
     r[0].copy_roof_gbps = 4000, r[0].read_roof_gbps = 4400, r[0].compute_roof = "f32",
     r[0].compute_roof_gflops = 60000;
     r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
-    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30; // written before peaks had names
+    // a record of an old version, which does not name its peak
+    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30;
     r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
     kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
-    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0); // the largest value of all records
+    // the peak is the largest value among all records
+    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0);
     CHECK_STR(c.memory[1].name, "read"), CHECK_REAL(c.memory[1].of, 4400, 0);
     CHECK_STR(c.memory[2].name, "memory"), CHECK_REAL(c.memory[2].of, 3000, 1e-12);
     CHECK_STR(c.compute[0].name, "f32"), CHECK_STR(c.compute[1].name, "f16"), CHECK_REAL(c.compute[1].of, 9e5, 0);
     CHECK_STR(c.compute[2].name, "f64"), CHECK_REAL(c.compute[2].of, 25000, 1e-12);
     CHECK_REAL(kbi_ceiling_most(c.memory, 3), 4400, 0), CHECK_REAL(kbi_ceiling_most(c.compute, 0), 0, 0);
-    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records name their peak
+    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records contain the name of their peak
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
     r[3].compute_roof = NULL, r[3].roof = "read", r[2].roof = NULL, r[2].bound = "compute";
@@ -1200,13 +1211,14 @@ static void test_ceilings(void) {
     kbi_ceiling few[2];
     int n = 0;
     static const char* const names[] = { "a", "b", "c", "a", NULL };
-    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1); // only as many as the array holds
+    // the array holds two peaks, so the third name is ignored
+    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1);
     CHECK_INT(n, 2), CHECK_REAL(few[0].of, 4, 0), CHECK_REAL(few[1].of, 2, 0);
     kbi_ceiling_add(few, &n, 2, "b", NAN), kbi_ceiling_add(few, &n, 2, "b", 0), CHECK_REAL(few[1].of, 2, 0);
     for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
 }
 
-// Tests the lines of --env with measured peaks, in the usual units and with the measuring time.
+// Tests the lines in which --env prints each measured peak with its unit and the time that measuring took.
 static void test_env_roofs(void) {
     kbi_roofs roofs;
     kbi_roofs_clear(&roofs);

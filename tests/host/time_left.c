@@ -4,10 +4,10 @@
 #include "guarded.h"
 #include "kit.h"
 
-// Simulates a run of groups with n cases each. Group k takes as many seconds as took(k, groups, allowed) returns.
+// Simulates a run of several groups with n cases each. Group number k takes took(k, groups, allowed) seconds.
 typedef struct played {
-    double first; // the first estimate in seconds
-    double late;  // the first estimate in the last tenth of the run, divided by the true remaining time
+    double first; // the first estimate of the remaining time, in seconds
+    double late;  // ratio of estimated to true remaining time, at the first estimate in the last tenth of the run
 } played;
 
 static played play(int groups, int n, double (*took)(int at, int groups, double allowed), const char* options) {
@@ -28,7 +28,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.group_began = at;
         if (k == 0) r.first = kbi_time_left(&p, at);
         if (isnan(r.late) && k >= 0.9 * groups) r.late = kbi_time_left(&p, at) / (end - at);
-        // the estimate is not negative, even if the run takes longer than planned
+        // the estimate of the remaining time is never negative, even if the run takes longer than planned
         CHECK(kbi_time_left(&p, at + 1e9) >= 0);
         at += took(k, groups, allowed);
         p.took += at - p.group_began;
@@ -46,8 +46,8 @@ static double in_turn(int at, int groups, double allowed) { return (void)groups,
 static double slow(int at, int groups, double allowed) { return (void)at, (void)groups, 12 * allowed; }
 static double none(int at, int groups, double allowed) { return (void)at, (void)groups, (void)allowed, 0.01; }
 
-// Tests --budget with expected values that were computed by hand: 100 s for ten separate cases, whose warm-up
-// takes half of their measuring time.
+// Tests --budget with expected values that were computed by hand: ten groups of one case share 100 s, and the
+// warm-up of a case takes half of its measuring time.
 static void test_budget(void) {
     kbi_options o;
     kbi_budget b;
@@ -61,16 +61,18 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, -2, 3), CHECK_REAL(b.cases, 10, 1e-12);
     b.shares = 15, b.until = 100000000000;
     CHECK_REAL(kbi_budget_share(&b, &o, 0), 100.0 / 15, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // the group takes 3 s more than its share
+    // the group takes 3 s more than its share of the budget
+    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3);
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 1, 1e-12), CHECK(b.begun);
     CHECK_REAL(kbi_budget_share(&b, &o, 10000000000), (90 - 30) / 15.0, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, 0.1); // a group that takes less than its share changes nothing
+    // a group that takes less time than its share does not change the recorded overhead
+    kbi_budget_took(&b, &o, 1, 2, 0.1);
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 2, 1e-12);
     o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
     o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
     CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // no time is left
-    // The budget is over when its time has passed. The first of several processes stops earlier and leaves the
-    // second process the time that its own batch took.
+    // The budget is over when its time has passed. If a batch needs several processes, the first process stops
+    // early: it leaves the second process as much time as the first process used.
     CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
     CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
@@ -83,7 +85,8 @@ static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
-    p.allowed = 100, p.finished = 50, p.current = 50; // the second of two equal groups begins
+    // two groups are allowed 50 s each; the first has ended and the second begins
+    p.allowed = 100, p.finished = 50, p.current = 50;
     p.group_began = 10;
     p.took = estimated;
     p.processes = processes, p.process = 1;
@@ -105,7 +108,8 @@ static void test_line(void) {
     CHECK_HAS(line, "[2/2]  50 s left  case");
     said_of(75, 3, line, sizeof line);
     CHECK_HAS(line, "[2/2] process 2 of 3  75 s left  case");
-    // The last column of the terminal stays free. A name is left out if fewer than eight columns remain for it.
+    // The progress line leaves the last column of the terminal empty. The progress line omits the name of the case
+    // if fewer than eight columns remain for the name.
     static const struct {
         const char *columns, *line;
     } widths[] = { { "41", "\r[2/2] process 2 of 3  50 s left\033[K" },
@@ -118,7 +122,8 @@ static void test_line(void) {
     unsetenv("COLUMNS");
 }
 
-// The settings of --fast and --thorough. Other options on the command line override these settings.
+// The settings of --fast and --thorough. An option such as --max-time overrides the setting of --fast or
+// --thorough.
 static void test_effort(void) {
     static const struct {
         char words[3][24];
@@ -167,11 +172,12 @@ int main(void) {
                            "%s, %d x %d: %.2f times the true time at the end", runs[i].name, groups[g], cases[c],
                            r.late);
             }
-    // The first estimate is computed from the options.
-    // half a second of warm-up and one second of samples per case
+    // The first estimate of the remaining time is computed from the options alone. each case takes half a second
+    // of warm-up and one second of samples
     CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--fast").first, 3, 1e-9);
-    CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9); // two warm-ups; the baseline is measured twice
+    // a group of two implementations has two warm-ups, and the A/A control measures the baseline a second time
+    CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--max-time=4s").first, 50, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--warmup=3s").first, 40, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--timeout=1s").first, 10, 1e-9);

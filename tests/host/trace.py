@@ -5,7 +5,8 @@ counts the events of each kind.
 
     trace.py FILE [CATEGORY=COUNT...]    prints each violated rule, or "good"
 
-If Perfetto's trace_processor_shell is on the PATH, it must also read every slice of the file without an error.
+If trace_processor_shell (Perfetto) is on the PATH, this program must also read every slice of the file without an
+error.
 """
 import json
 import math
@@ -59,13 +60,13 @@ for e in trace['traceEvents']:
         need(phase == 's' or e.get('bp') == 'e', 'a flow ends at its enclosing slice', e)
         flows[e.get('id'), e['cat'], e['name']].append(e)
 for (pid, tid), on in slices.items():
-    need(pid in processes and (pid, tid) in threads, 'process %d, line %d have names' % (pid, tid))
+    need(pid in processes and (pid, tid) in threads, 'process %d and its thread %d have names' % (pid, tid))
     on.sort(key=lambda s: (s[0], -s[1]))
     open_ = []
     for start, end in on:
         while open_ and open_[-1] <= start:
             open_.pop()
-        need(not open_ or end <= open_[-1], 'slices of process %d, line %d are disjoint or nested' % (pid, tid))
+        need(not open_ or end <= open_[-1], 'slices of process %d, thread %d are disjoint or nested' % (pid, tid))
         open_.append(end)
 for key, ends in flows.items():
     need(sorted(e['ph'] for e in ends) == ['f', 's'], 'a flow has a start and an end', ends[0])

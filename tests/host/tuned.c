@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the file of tuned choices (kbk_tune of kbench_kernels.cuh) without a GPU: reading, writing and look-up; lines
-   that are truncated, foreign, of another version or of another GPU; several processes that append to one file. */
+/* Tests the file of tuned choices (kbk_tune of kbench_kernels.cuh) without a GPU: reading the file, writing it, and
+   looking up a choice. Some lines are truncated, or come from another program, another version or another GPU.
+   Several processes append to one file at the same time. */
 // a program of its own: it includes kbench_kernels.cuh instead of kit.h
 #include "test.h"
 #include "kbench_kernels.cuh"
@@ -50,7 +51,7 @@ static void test_round_trip(void) {
     CHECK(!kbki_tuned_write(path, &t, H100));
     CHECK(!read_all());
     CHECK_INT(list.count, 1);
-    // the last line for a key is valid
+    // if several lines of the file have the same key, the last one is valid
     CHECK(kbki_tuned_find(&list, &t) && kbki_tuned_find(&list, &t)->by.way == KBKI_WG_small);
     CHECK(!kbki_tuned_find(&list, &other));
     for (int i = 0; i < 5; i++) {
@@ -92,11 +93,12 @@ static void test_bad_lines(void) {
     }
     char text[2000] = "kbk_tuned 1 2 NT 8 8 8 1 64x64x1p 0 5000 " H100 "\n";
     for (size_t i = strlen(text); i < sizeof text - 1; i++) text[i] = 'x', text[i + 1] = '\0';
-    put(text); // a long line without an end
+    put(text); // a long line without a newline at its end
     CHECK(read_all() && list.count == 1 && strstr(note, "line 2"));
     kbki_tuned t = entry(16, 16, 16, H100);
     t.by.way = KBKI_WG_small, t.by.clocks = 7000;
-    CHECK(!kbki_tuned_write(path, &t, H100)); // is not joined to the incomplete line
+    // the new entry starts a new line and is not joined to the incomplete line
+    CHECK(!kbki_tuned_write(path, &t, H100));
     CHECK(read_all() && list.count == 2 && kbki_tuned_find(&list, &t));
     unlink(path);
     CHECK(read_all() && strstr(note, "cannot be read"));

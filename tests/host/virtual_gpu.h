@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
 // real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
-// longer for launches with many kernels, and differ between pairs of events. A gate blocks the stream. This file
-// includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and
+// longer for launches with many kernels, and differ between pairs of events. A launch gate blocks the stream. This
+// file includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and
 // cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Replacements of system functions that kbench calls, so that a test can make them fail. mmap fails after a number
-// of stacks for suspended functions, and signal() resets its handler. fork fails on request, and dlopen finds the
-// simulated CUDA libraries.
+// Replacements of system functions that kbench calls, so that a test can make them fail. mmap fails after
+// VIRTUAL_STACKS stacks for suspended benchmark functions. A handler that signal() sets is removed after its first
+// signal. fork fails on request, and dlopen finds the simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
@@ -35,9 +35,9 @@ static handling virtual_signal(int number, handling handler) {
     sigaction(number, &a, &before);
     return before.sa_handler;
 }
-// Counts the calls of each function of the simulated libraries, and the bytes that they copy or set. At exit,
-// these numbers are written to the file that VIRTUAL_CALLS names. Only a run with --no-isolate writes this file,
-// because workers end without exit handlers.
+// Counts the calls of each function of the simulated libraries, and the bytes that they copy or set. At exit, the
+// process writes the counted calls and bytes to the file that VIRTUAL_CALLS names. Only a run with --no-isolate
+// writes this file, because workers end without exit handlers.
 static struct {
     const char* name;
     double n;
@@ -49,7 +49,7 @@ static void calls_written(void) {
 }
 static void called_for(const char* name, double n) {
     static bool wanted;
-    // cache, by address of the name: index of its counter, because strcmp takes long
+    // cache from the address of a function name to the index of its counter; searching by strcmp takes too long
     static unsigned char found[512];
     unsigned char* at = &found[(uintptr_t)name / 8 % 512];
     int i = *at;
@@ -87,15 +87,15 @@ static int virtual_dlclose(void* library);
 
 // --- the runtime ---
 
-typedef struct function { // a kernel function; also holds the properties of a kernel node
+typedef struct function { // a kernel function, or a kernel node of a graph, with its launch properties
     char name[64];
     size_t bytes;                // of its arguments
-    int blocks, threads, shared; // launch dimensions, if not 0
+    int blocks, threads, shared; // number of blocks, threads per block, bytes of shared memory; 0: not set
     int cluster;
     bool dry; // cannot write
 } function;
 
-// The kernels of the self-test, for each module.
+// Kernels of the self-test: row k holds the kernels of the k-th loaded module.
 static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
@@ -137,20 +137,22 @@ static struct device {
     double drift; // drift of the event overhead, ns
     int launches, events;
     int device;            // the device chosen by this process
-    bool evicted, pending; // evicted: the arguments are not in the cache; pending: an event waits for its kernel
+    // evicted: the caches do not hold the kernel arguments; pending: an event waits for its kernel
+    bool evicted, pending;
     int cluster;           // cluster size of the next launch, in blocks
     int lost;              // number of launches that must reload page tables after an eviction
     bool idle;             // the GPU is idle: the clock is low, without a throttle reason
-    bool aside;            // data of a kernel persist in L2 despite evictions
-    double cycles;         // clock cycles per ns; 0 means 1.98
+    bool aside;            // a kernel left persisting data in L2, which survives evictions
+    double cycles;         // SM clock in cycles per ns (GHz); 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
-    bool preempted;        // the next wait for all work takes longer than kb->stream's
-    bool busy;             // every wait for all work takes longer: another stream is busy
+    bool preempted;        // the next cudaDeviceSynchronize takes 200 us longer, because the host is preempted
+    bool busy;             // every cudaDeviceSynchronize takes 200 us longer, because another stream is busy
     struct CUgraph_st* capture;
-    cudaError_t spoiled, last; // spoiled: result of the capture; last: result of cudaGetLastError
+    // spoiled: error that invalidated the stream capture; last: the value that cudaGetLastError returns
+    cudaError_t spoiled, last;
     cudaError_t broken;        // a kernel failed: all later calls fail
-    bool reset;                // the device was reset: older objects are invalid
+    bool reset;                // the device was reset, so objects created before the reset are invalid
     cudaStream_t destroyed;
     size_t used;
     bool zeros; // the last memset wrote zeros
@@ -158,19 +160,19 @@ static struct device {
         void* p;
         size_t bytes;
     } blocks[4096];
-    struct { // the data in L2 (besides the evicting buffer), and the access policy window
+    struct { // cached: the data in L2, without the buffer that evicts L2; window: the access policy window
         const char* p;
         size_t bytes;
     } cached, window;
-    bool persists; // the cached data persist
+    bool persists; // the cached data are marked as persisting
     size_t limit;  // bytes of L2 reserved for persisting data
     int modules;
-    double (*at_graph)(void); // called at each graph launch; returns extra ns
-    const char* no_launch;    // a kernel whose launches fail
+    double (*at_graph)(void); // called at each graph launch; returns the ns by which the launch takes longer
+    const char* no_launch;    // name of the kernel whose launches fail
 } gpu;
 
-// Returns an environment variable that does not change within a process. The value is cached, because calling
-// getenv at each launch took a seventh of the time of a run.
+// Values of environment variables that do not change within a process. These variables are read only once, because
+// calling getenv at each launch took a seventh of the time of a test.
 static const char *virtual_tool, *virtual_aside, *virtual_launches;
 __attribute__((constructor)) static void read_environment(void) {
     virtual_tool = getenv("VIRTUAL_TOOL"), virtual_aside = getenv("VIRTUAL_ASIDE");
@@ -205,11 +207,11 @@ typedef union activity {
 static struct tracing {
     void (*request)(uint8_t**, size_t*, size_t*);
     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
-    unsigned on; // a bit for each kind of activity record
+    unsigned on; // bit k is set if activity records of kind k are enabled
     double host; // host clock, ns
     unsigned correlations;
-    bool switched; // tracing was switched on or off since the last launch
-    int kernels;   // number of recorded kernels of the block
+    bool switched; // CUPTI tracing was switched on or off since the last kernel launch
+    int kernels;   // number of kernels of the timed block that CUPTI has recorded
     activity records[1 << 14];
     int n;
 } tracing;
@@ -223,7 +225,7 @@ static activity* record(int kind) {
     return r;
 }
 
-// Records a runtime call for an operation, and the driver call nested in the runtime call.
+// Writes two activity records for an operation: its runtime call, and the driver call inside that runtime call.
 static void trace_call(operation* o) {
     double start = host_now();
     activity* inner = record(KBI_ACTIVITY_DRIVER);
@@ -318,7 +320,7 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
 
 static struct calling {
     void (*called)(void*, int, uint32_t, const void*);
-    unsigned on; // a bit for each callback domain
+    unsigned on; // bit k is set if callback domain k is enabled
 } calling;
 static int call_subscribe(void** subscriber, void (*called_back)(void*, int, uint32_t, const void*), void* user) {
     called(__func__);
@@ -336,8 +338,8 @@ static void call_back(int domain, const char* name, const uint64_t* parameters, 
     kbi_api_call c = { ends, 0, name, parameters, ends ? &error : NULL, symbol };
     if (calling.on >> domain & 1) calling.called(NULL, domain, 0, &c);
 }
-// runtime NULL: the program called the driver directly. driver NULL: the runtime did not call the driver. The
-// words a and b of the parameters are set.
+// runtime NULL: the program called the driver directly. driver NULL: the runtime did not call the driver. Sets
+// parameter words a and b to at_a and at_b; all other words are 0.
 static int api(const char* runtime, const char* driver, int a, uint64_t at_a, int b, uint64_t at_b,
                const char* symbol, int error) {
     uint64_t w[9] = { 0 };
@@ -353,8 +355,9 @@ static int api(const char* runtime, const char* driver, int a, uint64_t at_a, in
 
 static struct ranging {
     bool initialised, open, pushed;
-    int starts, in_range; // starts: number of passes; in_range: number of kernels in the last range
-    double read, missed;  // bytes that kbench's own kernel read; the part of them that missed L2
+    // starts: profiler passes that began; in_range: number of kernels in the last profiled range
+    int starts, in_range;
+    double read, missed;  // read: bytes that kbench's own kernel read; missed: bytes of `read` that were not in L2
 } ranging;
 
 static double metric(const char* name) {
@@ -362,7 +365,7 @@ static double metric(const char* name) {
     size_t n = strlen(name);
     for (const char* s = all; s && *s; s += strcspn(s, ","), s += *s == ',')
         if (ranging.read > 0)
-            break; // the range contains kbench's own kernel, not the block
+            break; // the profiled range contains kbench's own read kernel, not the timed block
         else if (strncmp(s, name, n) == 0 && s[n] == ':')
             return strtod(s + n + 1, NULL);
     if (ranging.read > 0 && strcmp(name, "dram__bytes.sum") == 0)
@@ -370,8 +373,8 @@ static double metric(const char* name) {
     return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
 }
 
-// One function simulates all calls and distinguishes them by name. Structures must have the sizes that CUPTI
-// defines.
+// Simulates every function of CUPTI's range profiler; `name` is the name of the simulated function. Parameter
+// structures must have the sizes that CUPTI defines.
 static int range_do(const char* name, uint64_t* w) {
     called(name);
     static char image[64];
@@ -379,7 +382,7 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) // a second call returns an error
+    if (RANGE("cuptiProfilerInitialize")) // a second call of cuptiProfilerInitialize returns an error
         return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
@@ -454,7 +457,7 @@ static void* range_symbol(const char* name) {
 
 static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 200 ? 170 : bytes < 600 ? 380 : 600; }
 
-// Returns the amount in ns by which event times depend on the launch configuration.
+// Returns the part of an event time, in ns, that depends on the launch configuration.
 static double cost_of_shape(const function* f) {
     return 90.0 * (KBI_MIN(f->blocks, 132) > 1) + 0.05 * f->threads + 0.001 * f->shared + 40.0 * (f->cluster > 1) +
            110.0 * !f->dry;
@@ -480,9 +483,10 @@ static void execute(const operation* o, int kernels_behind) {
     if (o->kind == WAIT) {
         int64_t began = kbi_now(), limit = o->ns > 0 ? (int64_t)o->ns : INT64_MAX;
         while (!*o->flag && kbi_now() - began < limit)
-            usleep(200); // waits until the host or the watchdog opens the gate
+            usleep(200); // waits until the host or the watchdog opens the launch gate
     } else if (o->kind == EVENT) {
-        o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // each pair has its own offset
+        // each pair of events has its own time offset
+        o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index;
         gpu.now += 11;
         gpu.pending = true;
     } else if (o->kind == KERNEL) {
@@ -508,7 +512,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.pending = false;
         gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
         gpu.drift = 60 * sin(gpu.launches / 900.0);
-        gpu.now += 13.7; // spreads times evenly over the resolution of events
+        gpu.now += 13.7; // shifts the virtual time, so that event times cover the resolution of events evenly
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
@@ -531,7 +535,7 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
-// returns an error for an object that was destroyed or is older than the reset
+// returns an error if the stream was destroyed or the device was reset; otherwise cudaSuccess
 static cudaError_t gone(cudaStream_t s) {
     if (gpu.reset) return cudaErrorContextIsDestroyed;
     return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
@@ -564,10 +568,11 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    if (virtual_tool && o.kind == KERNEL) drain(s); // simulates tools that wait for every launch
+    // simulates a tool that waits for the end of every kernel launch
+    if (virtual_tool && o.kind == KERNEL) drain(s);
     if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
     if (o.kind == KERNEL) tracing.switched = false;
-    if (o.kind == WAIT || s->n) // the gate is closed: later work waits
+    if (o.kind == WAIT || s->n) // the launch gate is closed, so later work in the stream waits
         s->queue[s->n++] = o;
     else { // the host takes 3 us for a launch
         gpu.now += 3000;
@@ -639,7 +644,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
     if (gpu.broken != cudaSuccess) return gpu.broken;
     if (bytes + gpu.used > memory_of_device()) return did(cudaErrorMemoryAllocation);
     while (gpu.blocks[i].p) i++;
-    const char* base = getenv("VIRTUAL_BASE"); // first address, in steps of 64 MiB
+    const char* base = getenv("VIRTUAL_BASE"); // first device address, in units of 64 MiB
     static uintptr_t next;
     if (base && !next) next = (uintptr_t)0x200000000000 + ((uintptr_t)atoi(base) << 26);
     if (base) next += (bytes + (4 << 20)) & ~(uintptr_t)((2 << 20) - 1);
@@ -689,10 +694,11 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
     called(__func__);
-    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // sets both ends, because only they will be checked
+    // sets only the first and last 8 KiB of the buffer, because no other byte will be checked
+    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20)
         memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
     else if (n <= (size_t)64 << 20)
-        memset(p, value, n); // skips the buffer that is only used to evict L2
+        memset(p, value, n); // a larger buffer only serves to evict L2, so its bytes are not set
     gpu.zeros = value == 0;
     called_for("bytes set", (double)n);
     return cudaSuccess;
@@ -719,7 +725,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcp
         memcpy(to, from, n);
     return submit(s, o);
 }
-// Other code always uses 100 MiB of the pool, independently of the cases.
+// Of the memory pool, 100 MiB are always in use by code that is not part of a case.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
     called(__func__);
     return (void)d, (void)pool, cudaSuccess;
@@ -799,7 +805,7 @@ cudaError_t cudaDeviceSynchronize(void) {
     called(__func__);
     api("cudaDeviceSynchronize", "cuCtxSynchronize_v2", 0, 0, 0, 0, NULL, 0);
     if (gpu.preempted || gpu.busy) usleep(200);
-    gpu.preempted = false; // the host was preempted once
+    gpu.preempted = false; // only one wait is prolonged by preemption
     return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
@@ -872,7 +878,7 @@ static void node_says(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     called(__func__);
-    node_says(n, p); // the result is filled in, although the call may fail
+    node_says(n, p); // fills in the parameters of the node even if this call then fails
     return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // launched it
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
@@ -890,7 +896,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    // the compiled attributes of the kernels differ from the attributes of their launches
+    // always fails, because cudaGraphKernelNodeGetAttribute would return attributes of the compiled kernel, not of
+    // its launch
     (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }
@@ -912,7 +919,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
     if (gpu.at_graph) o.ns += gpu.at_graph();
     if (gpu.cycles > 0) o.ns *= 1.98 / gpu.cycles;
-    count(&e->graph); // its nodes are counted together, because only the total of a graph is visible
+    // counts all nodes of the graph in one step, because a profiler sees only the total of a graph
+    count(&e->graph);
     return submit(s, o);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) {
@@ -962,7 +970,8 @@ static int get_function(void** f, void* module, const char* name) {
     *f = made;
     return 0;
 }
-// Reading cached data is fast. A buffer larger than L2 evicts cached data, except an eighth of persisting data.
+// Reading cached data is fast. Reading a buffer larger than L2 evicts the cached data; of persisting data, an
+// eighth of the reserved part stays in L2.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
     bool hit = gpu.cached.p && p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
     if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
@@ -974,8 +983,8 @@ static double read_ns(const char* p, size_t bytes, bool one_warp) {
     return one_warp ? (hit ? 20000 : 50000) : 1500 + (double)bytes / 4300;
 }
 
-// The kernels of the self-test write the results that will be checked. The duration of such a kernel depends on
-// its size and its waiting time.
+// The kernels of the self-test write the results that will be checked. The duration of a self-test kernel depends
+// on its data size and its requested waiting time.
 static double proof_ns(const function* of, void** a) {
     static struct {
         int kernel;
@@ -1021,10 +1030,10 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
     if (gpu.no_launch && strcmp(of->name, gpu.no_launch) == 0) return 1;
-    if (IS("null")) of->blocks = (int)gx; // a marker launch, if there are several blocks
+    if (IS("null")) of->blocks = (int)gx; // a kbi_null launch with several blocks is a marker launch
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
-             // kernels with one thread, or with any launch configuration
+             // kernels that may have any launch configuration
              strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
@@ -1038,7 +1047,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("spin")) o.ns = 576 + NUMBER(0) / 1.98;
     if (IS("fma")) o.ns = 576 + 512.0 * NUMBER(1) * gx * bx / 50000;
     if (IS("fill")) gpu.zeros = false;
-    if (IS("clock")) { // starts at a tick of the 32 ns clock, and ends at a tick, or one tick later
+    if (IS("clock")) { // the simulated clock has ticks of 32 ns; a measured span is exact or one tick too long
         static int spans;
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32 + (spans++ % 3 == 0)) * 32;
@@ -1090,7 +1099,7 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
-    if (i && virtual_tool) puts("a call was refused"); // as compute-sanitizer would report
+    if (i && virtual_tool) puts("a call was refused"); // imitates the error report of compute-sanitizer
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,
@@ -1108,7 +1117,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     kbi_cu_get j = get_attribute;
     int (*k)(const char**, void*) = function_name;
     int (*l)(int*, void*, int, size_t) = function_fits;
-    bool gates = !getenv("VIRTUAL_NO_WAIT"); // without stream memory operations, gates are unavailable
+    bool gates = !getenv("VIRTUAL_NO_WAIT"); // false: no stream memory operations, so launch gates are unavailable
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
     if (strcmp(name, "cuModuleGetFunction") == 0) memcpy(f, &b, sizeof b);
@@ -1139,8 +1148,8 @@ static int nvml_power(void* device, unsigned* milliwatts) {
     called(__func__);
     return (void)device, *milliwatts = 700000, 0;
 }
-// Energy counter: 1 kW during work, and 80 W between two readings without work. The value changes in discrete
-// steps. VIRTUAL_ENERGY selects a fault: none, stuck or breaks.
+// Energy counter: 1 kW during work, and 80 W between two readings without work. The value of the energy counter
+// changes in discrete steps. VIRTUAL_ENERGY selects a fault: none, stuck or breaks.
 static int nvml_energy(void* device, unsigned long long* mj) {
     called(__func__);
     static double all = 1e6;
@@ -1176,7 +1185,7 @@ static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
     return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
 }
 static int nvml_processes(void* device, unsigned* n, void* out) {
-    called(__func__); // returns this process and another process
+    called(__func__); // reports one process, or two if VIRTUAL_SHARED is set
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
 static int nvml_reasons(void* device, unsigned long long* mask) {
@@ -1191,7 +1200,8 @@ typedef struct matrix {
     int type;
     double side;
 } matrix;
-static int lt_version[] = { 13, 14 }; // the address of an element is the handle of the library
+// the address of element k is the handle of the k-th simulated cuBLASLt library
+static int lt_version[] = { 13, 14 };
 static int lt_create(void** handle) {
     if (getenv("VIRTUAL_CUBLAS_SLOW")) usleep(400000);
     called(__func__);
@@ -1289,7 +1299,8 @@ static void* virtual_dlopen(const char* name, int mode) {
         if (atoi(dot + 1) == lt_version[i] && strstr(versions, dot + 1)) return &lt_version[i];
     return NULL;
 }
-static int virtual_dlclose(void* library) { // simulated libraries were never opened
+// a simulated library was never opened, so only real libraries are closed
+static int virtual_dlclose(void* library) {
     return library == &lt_version[0] || library == &lt_version[1] ? 0 : dlclose(library);
 }
 static void* virtual_dlsym(void* library, const char* name) {

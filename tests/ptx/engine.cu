@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The engine's device functions in CUDA C. kbench.h contains them as PTX (section >>ptx), so that C and CUDA files use
-// the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with kbench.h.
-// The driver compiles the PTX when a program starts, so its length costs time. A loop is therefore unrolled only
-// if a pragma requests it. make.py also copies the signature in the comment directly above a kernel to kbench.h.
+// The engine's device functions in CUDA C. kbench.h contains these functions as PTX (section >>ptx), so that C and CUDA
+// files use the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with
+// kbench.h. The driver compiles the PTX when a program starts, so long PTX delays the start. A loop is therefore
+// unrolled only if a pragma requests it. make.py also copies the signature in the comment directly above a kernel to
+// kbench.h.
 #include <cuda_fp16.h>
 #include <stdint.h>
 #include <string.h>
 
-// also compiled for the host, because a test compares the bits there
+// BOTH functions are also compiled for the host, where a test compares their results bit by bit
 #define BOTH static __forceinline__ __host__ __device__
 
 // the codes of kb_dtype and kb_kind; kbench.h checks them next to the PTX. Unsigned types have even codes
@@ -29,8 +30,9 @@ static __device__ uint64_t cycle() {
 // kbi_null(): does nothing.
 extern "C" __global__ void kbi_null() {}
 
-// kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store, for
-// one xor pattern of 2^64, keeps the loads alive.
+// kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The kernel
+// stores only if the xor of all loaded words has one certain value of 2^64. This conditional store keeps the
+// compiler from removing the loads.
 extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t* sink) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x, seen = 0;
     uint64_t all = gridDim.x * (4 * threads);
@@ -48,7 +50,8 @@ extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t*
     if (seen == 0x9d2c5680c3a5c85cu) *sink = (uint32_t)seen;
 }
 
-// kbi_copy(dst, src, n16): measures the copy peak; .cs (evict first), because no data is used twice.
+// kbi_copy(dst, src, n16): measures the copy peak. Loads and stores use .cs (evict first), because no data is used
+// twice.
 extern "C" __global__ void kbi_copy(uint4* dst, const uint4* src, uint64_t n16) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
     uint64_t all = gridDim.x * (4 * threads);
@@ -65,7 +68,7 @@ extern "C" __global__ void kbi_copy(uint4* dst, const uint4* src, uint64_t n16) 
     for (; i < n16; i += threads) __stcs(dst + i, __ldcs(src + i));
 }
 
-// kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
+// kbi_write(dst, n16, value): measures the write peak; sets every 32-bit word of dst to value.
 extern "C" __global__ void kbi_write(uint4* dst, uint64_t n16, uint32_t value) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
     uint64_t all = gridDim.x * (4 * threads);
@@ -81,15 +84,16 @@ extern "C" __global__ void kbi_write(uint4* dst, uint64_t n16, uint32_t value) {
     for (; i < n16; i += threads) __stcs(dst + i, v);
 }
 
-// kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+// kbi_spin(cycles): every thread waits until the clock of its SM has advanced by `cycles` clock cycles.
 extern "C" __global__ void kbi_spin(uint64_t cycles) {
     uint64_t begin = cycle();
 #pragma unroll 1
     while (cycle() - begin < cycles) {}
 }
 
-// kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. globaltimer
-// ticks at least once per us. If it does not tick for 2^28 cycles, the wait ends and out[0] is 0.
+// kbi_clock(out, cycles): measures the time between two ticks of globaltimer that are at least `cycles` clock
+// cycles apart. Writes the time in ns to out[0] and in clock cycles to out[1]. globaltimer ticks at least once per
+// us. If globaltimer does not tick for 2^28 cycles, the kernel stops waiting and sets out[0] to 0.
 extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     if (blockIdx.x | threadIdx.x) return;
     uint64_t limit = cycles + (1u << 28), ns[2], at[2];
@@ -109,16 +113,16 @@ extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     out[1] = at[1] - at[0];
 }
 
-// With inline assembly, one multiply-add of all chains updates each register in place. The PTX then repeats the
-// same 16 lines, which the header contains once.
+// STEP performs one multiply-add in each of the 16 chains. Inline assembly makes every multiply-add update its
+// register in place, so the PTX repeats the same 16 lines. kbench.h contains these 16 lines only once.
 #define FMA(i) "fma.rn.f32 %" #i ", %" #i ", %16, %17;\n"
 #define FMA4(a, b, c, d) FMA(a) FMA(b) FMA(c) FMA(d)
 #define STEP FMA4(0, 1, 2, 3) FMA4(4, 5, 6, 7) FMA4(8, 9, 10, 11) FMA4(12, 13, 14, 15)
 #define STEP4 STEP STEP STEP STEP
 #define X4(i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3])
 
-// kbi_fma(out, iters): measures the f32 peak: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
-// NaN, so nothing is stored.
+// kbi_fma(out, iters): measures the f32 peak: 16 chains x = x a + b, 256 FMA per thread and iteration. The kernel
+// would store its sum only if the sum were NaN, which never happens.
 extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
     float a = 0.5f + 1e-6f * threadIdx.x, b = 1, x[16], sum;
     if (iters == 0) return;
@@ -157,7 +161,7 @@ BOTH void philox(uint32_t w[4], uint64_t block, uint32_t tensor, uint32_t purpos
 
 // -ln(m / 2^24), m = 1 .. 2^24
 BOTH double minus_log(uint32_t m) {
-    const uint64_t root = (uint64_t)0x3fe6a09e << 32; // the upper half of sqrt(1/2)
+    const uint64_t root = (uint64_t)0x3fe6a09e << 32; // the upper 32 bits of sqrt(1/2) as a double
     double f = (double)(int32_t)m, s, q, series;
     uint64_t bits;
     memcpy(&bits, &f, sizeof bits);
@@ -239,7 +243,7 @@ BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64
     int purpose = kind == UNIFORM && dtype - I64 < 2;
     if (kind != ZERO) {
 #pragma unroll 1
-        do { // for 64-bit types, the first pass has purpose 1 and gives the upper 32 bits
+        do { // 64-bit types need two iterations: the first (purpose 1) gives the upper 32 bits
             high = odd ? second : first;
             philox(w, index >> 2, tensor, (uint32_t)purpose, seed);
             first = (index & 2u) ? w[2] : w[0];
@@ -255,14 +259,16 @@ BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64
 
 BOTH void fill_element(void* p, uint64_t index, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
     uint64_t bits = element_bits(index, dtype, kind, seed, tensor);
-    uint32_t log2_size = (uint32_t)(0x0023322110011320ull >> (4 * dtype)) & 15u; // 4 bits for each dtype
+    // table of log2(bytes), 4 bits for each dtype
+    uint32_t log2_size = (uint32_t)(0x0023322110011320ull >> (4 * dtype)) & 15u;
     if (log2_size == 0) ((uint8_t*)p)[index] = (uint8_t)bits;
     if (log2_size == 1) ((uint16_t*)p)[index] = (uint16_t)bits;
     if (log2_size == 2) ((uint32_t*)p)[index] = (uint32_t)bits;
     if (log2_size == 3) ((uint64_t*)p)[index] = bits;
 }
 
-// kbi_fill(p, n, dtype, kind, seed, tensor): fills as >>random describes; a thread writes one element per step.
+// kbi_fill(p, n, dtype, kind, seed, tensor): fills p with n elements, as the section >>random of kbench.h
+// describes. Each thread writes one element per iteration of its loop.
 extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed,
                                     uint32_t tensor) {
     uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, all = gridDim.x * (uint64_t)blockDim.x;
@@ -272,8 +278,8 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 
 // --- from here on: kbi_ptx_proving, a module of its own that only the self-test loads ---
 // Memory-bound kernels with 256 threads per block. The block that ends last waits for a given number of cycles and
-// resets the counter of finished blocks. Slower implementations, whose difference is known, thus have the same
-// code as equal implementations.
+// resets the counter of finished blocks. The self-test makes an implementation slower by passing a longer wait, so
+// fast and slow implementations run the same code.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
     // waits until this thread's writes are visible, so that no atomic operation is in flight during the wait

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests that the source of the fill kernel and kbi_fill_host of kbench.h give the same bits. Covers every dtype
-// and kind, any length, alignment, seed and tensor, and elements with large indices. The source of the kernel runs
-// on the host here (fill.cu).
+// Tests that the source of the fill kernel and kbi_fill_host of kbench.h give the same bits. The test covers every
+// dtype and kind, several lengths, alignments, seeds and tensors, and elements with large indices. In this test,
+// the source of the fill kernel runs on the host (fill.cu).
 #include "test.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

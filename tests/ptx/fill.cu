@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // kbi_fill of engine.cu on the host: runs the code of each thread, one element after another. fill.c compares the bits.
-#define kbi_fill engine_fill // kbench.h has a function with this name
+#define kbi_fill engine_fill // renamed, because kbench.h also has a function named kbi_fill
 #include "engine.cu"
 
 extern "C" void engine_fill_host(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {

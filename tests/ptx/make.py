@@ -12,9 +12,9 @@ Exit codes: 0: the texts are equal, or were written; 1: the texts differ, althou
 names; 2: the script cannot run; 3: the texts differ, and nvcc is another version.
 
 nvcc writes the newest PTX version and a target of Turing or later, but these functions need neither. This script
-therefore lowers the version and the target. If an instruction were not supported there, ptxas would reject it
-(tests/compile/ptx.sh runs ptxas). All other changes affect only the layout: comments and white space are removed, names
-of parameters, registers and labels are shortened, and lines are filled with statements.
+therefore lowers the version and the target. If the lower version or target lacked an instruction, ptxas would reject
+the PTX (tests/compile/ptx.sh runs ptxas). All other changes affect only the layout: comments and white space are
+removed, names of parameters, registers and labels are shortened, and lines are filled with statements.
 """
 import argparse
 import difflib
@@ -32,9 +32,9 @@ FILES = [os.path.normpath(os.path.join(HERE, "..", "..", name)) for name in ("kb
 BEGIN = "// Compiled by nvcc from CUDA C"
 END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
-COLUMNS = 118  # maximum length of a line of the header
-LITERAL = 4095  # C guarantees no longer string literals
-# begins the kernels of the second array in engine.cu
+COLUMNS = 118  # maximum length of a line of kbench.h, in characters
+LITERAL = 4095  # longest string literal that every C compiler must accept, in characters
+# the line of engine.cu after which the kernels of the second module begin
 APART = re.compile(r"^// --- from here on: (\w+), a module of its own", re.M)
 DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64 TF32 E4M3 E5M2".split()
 KINDS = "ZERO NORMAL UNIFORM IOTA".split()
@@ -64,17 +64,18 @@ def output(*command):
 def nvcc_release(nvcc):
     found = re.search(r"\bV(\d+\.\d+\.\d+)", output(nvcc, "--version"))
     if not found:
-        stop("%s --version does not say which it is" % nvcc)
+        stop("%s --version prints no release number" % nvcc)
     return found.group(1)
 
 
 def compile_ptx(nvcc):
-    """Returns the PTX of nvcc for the oldest GPU from sm_70 on that this nvcc supports."""
+    """Compiles engine.cu to PTX for the oldest GPU that nvcc supports, but not older than sm_70. Returns the
+    PTX."""
     arches = sorted(int(a) for a in re.findall(r"compute_(\d+)\b", output(nvcc, "--list-gpu-arch")))
     arch = next((a for a in arches if a >= ARCH), None) or stop("%s knows no GPU since Volta" % nvcc)
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "engine.ptx")
-        # the device must compute the same bits as the host, so it must not contract or flush to zero
+        # no contraction and no flush to zero, because the device must compute the same bits as the host
         output(nvcc, "-ptx", "-std=c++14", "-arch=compute_%d" % arch, "-fmad=false", "-ftz=false", "-prec-div=true",
                "-prec-sqrt=true", SOURCE, "-o", out)
         with open(out) as f:
@@ -87,7 +88,8 @@ def statements(body):
     found = []
     for line in body.split("\n"):
         line = " ".join(line.split())
-        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)  # an inline function of a CUDA header is enclosed in braces
+        # the statement of an inline function from a CUDA header is enclosed in braces
+        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)
         line = scope.group(1) if scope else line
         label = re.match(r"^(\$\w+): ?(.*)$", line)
         if label:
@@ -122,7 +124,7 @@ def straighten(lines):
 
 
 def layout(lines):
-    """Joins statements to lines of PTX that are as long as the header's columns allow."""
+    """Joins statements to lines of PTX that fill the width of a line of kbench.h."""
     out = []
     for s in lines:
         if out and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
@@ -142,7 +144,8 @@ def shortened(name, text):
 
 
 def head_of(name, text):
-    """Returns the head of an entry, split after each parameter, so that a line can end there."""
+    """Returns the head of a PTX kernel as a list of strings that each end after a parameter, where a line may
+    end."""
     text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
     return (".visible .entry %s(%s){" % (name, shortened(name, text))).replace(",", ",\n").split("\n")
 
@@ -170,7 +173,8 @@ def comments(source):
 
 
 def repeated(lines):
-    """Returns (start, period, times) of the consecutive repetition whose removal saves most statements, or None."""
+    """Finds the repetition of consecutive statements whose removal saves most statements. Returns None, or (index
+    of the first statement, number of statements that repeat, number of times they occur)."""
     best = None
     for start in range(len(lines)):
         for period in range(4, 33):
@@ -201,7 +205,8 @@ def pieces(lines):
 
 
 def macro_of(name, head, lines):
-    """Returns the macro for a kernel's repeated statements, and the kernel's lines of C."""
+    """Returns two lists of C lines: the macro that holds the repeated statements of a kernel, and the kernel
+    itself."""
     found = repeated(lines)
     if not found:
         return [], pieces(layout(head + lines + ["}\n"]))
@@ -227,7 +232,7 @@ def codes_check():
 
 
 def block(release, ptx, source, own):
-    """Returns the generated lines of a file. own: whether they hold the second module, which the self-test loads."""
+    """Returns the generated lines of a header. own: true for the second module, which only the self-test loads."""
     said = comments(source)
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
             "loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py "
@@ -292,7 +297,7 @@ def header_text(lines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", metavar="FILE", help="the header whose block is replaced")
+    parser.add_argument("--write", metavar="FILE", help="the header in which the generated lines are replaced")
     parser.add_argument("--header", metavar="FILE")
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--nvcc", default=None, metavar="FILE")
@@ -324,7 +329,8 @@ def compare(path, made, release, write):
         return 0
     changes = difflib.unified_diff(there, made, path, "engine.cu by nvcc " + release, lineterm="", n=1)
     print("\n".join(list(changes)[:60]))
-    print("%s: its PTX was made by nvcc %s; nvcc %s makes another of engine.cu" % (path, recorded, release))
+    print("%s: its PTX was made by nvcc %s; nvcc %s compiles engine.cu to different PTX" %
+          (path, recorded, release))
     return 1 if recorded == release else 3
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* One kernel of each group of kbench_kernels.cuh against its reference, for make smoke-gpu. PART selects a few of them,
-   so that the parts compile in parallel; without the tables only these launchers are compiled.
+/* For make smoke-gpu: compares one kernel of each group of kbench_kernels.cuh with its CPU reference. The macro PART
+   selects some of the kernels, so that make can compile several parts in parallel. KBK_NO_REGISTRY leaves out the
+   kernel tables, so that only the selected launchers are compiled.
 
        nvcc -std=c++17 -O1 -arch=native -I. -DPART=1 tests/smoke/kernels.cu -o kernels_1 && ./kernels_1
 
@@ -14,7 +15,7 @@ static const kbk_op operations[] = { KBK_OPS(KBKI_OP_ROW) };
 
 typedef struct {
     const char *op, *dir, *variant;
-    int word, dtype, sm; // sm: minimum compute capability; KBK_SM_90a: exactly 9.0
+    int word, dtype, sm; // sm: minimum compute capability that the kernel needs; KBK_SM_90a: it needs exactly 9.0
     kbk_launch_fn launch;
     int64_t batch, heads, rows, cols, depth;
 } kernel;
@@ -78,7 +79,8 @@ static void* zeros(size_t count, size_t size) {
     exit(1);
 }
 
-// Runs the kernel twice, because the second launch uses the same workspace. Returns NULL, or the error.
+// Launches the kernel twice, to test that a second launch with the same workspace is also correct. Returns NULL if
+// the results are correct, otherwise an error message.
 static const char* run(const kernel* k, const kbk_op* op) {
     static char text[400];
     static kbk_tensor tensors[KBK_MAX_TENSORS];
@@ -101,7 +103,8 @@ static const char* run(const kernel* k, const kbk_op* op) {
         if (t->role == KBK_IN) {
             kbk_fill(t, ins, k->dtype, 42, 0, t->count, values);
             kbk_narrow(t->kind, k->dtype, values, host, t->count);
-            kbk_widen(t->kind, k->dtype, host, values, t->count); // the reference uses the stored (rounded) values
+            // the reference computes from the input values as stored, that is, rounded to dtype
+            kbk_widen(t->kind, k->dtype, host, values, t->count);
             CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyDefault));
             in[ins] = values, a.in[ins++] = device;
         } else {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Times from Python on a GPU, for make smoke-gpu: python_times.py LIBRARY COLD_MS HOT_MS.
 
-LIBRARY has launch_scale (scale.cu); the times are those that the C program read of the same kernel. Prints a line
-"pass", "FAIL" or "skip" for each check; exit code 1 after a failure.
+LIBRARY contains launch_scale (scale.cu). The arguments after LIBRARY are the times that a C program measured
+for the kernel of scale.cu. Prints a line "pass", "FAIL" or "skip" for each check; exit code 1 after a failure.
 """
 import ctypes
 import sys
@@ -19,7 +19,8 @@ def say(word, what, detail):
 
 
 def judge(what, record, near=None, share=0.1):
-    """Passes a record with a time, which is within a share of another one if that is given."""
+    """Reports "pass" if the record has a time and, if `near` is given, that time differs from `near` by at most
+    `share`."""
     ms = record.time_ms
     if ms is None:
         return say("FAIL", what, f"{record.status} {record.flags} {record.message}")
