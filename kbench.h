@@ -203,7 +203,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 //   x(name, level, mark, what happened, why the time is withheld or doubtful, what to do)
 #define KB_FLAGS(x) \
     x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
-      "fix the kernel, or widen the tolerance of kb_check") \
+      "fix the kernel, or widen the tolerance of the check") \
     x(STALE, ERROR, "", "the last launch did not write the output", "launches without work would count as fast", \
       "write the output in every launch; reset state in KB_SAMPLE") \
     x(WORK_CHANGED, ERROR, "", "later launches did different work", "the time is not that of the checked work", \
@@ -4854,8 +4854,8 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
-                return kbi_error("-a %s: %s/%s takes no %s below %d, because it declares none", s, e->operation,
-                                 e->implementation, name, (int)lowest);
+                return kbi_error("-a %s: %s/%s takes %s from %d on, because none of its own values is lower", s,
+                                 e->operation, e->implementation, name, (int)lowest);
     }
     if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
     int n = 0;
@@ -5011,6 +5011,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
 // Checks that each word of the lists (for axes: each NAME of NAME=LIST) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
+    static const char* const options[] = { "op", "impl", "dtype", "size" }; // of the first four nouns
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++)
@@ -5020,6 +5021,9 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
             kbi_nearest best = { kbi_arena_text_n(&arena, p, n), NULL, 64 };
             good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
+            for (int k = 0; kind == KBI_NAME_AXIS && !good && k < KBI_COUNT(options); k++)
+                if (kbi_is(best.wanted, options[k]))
+                    return kbi_arena_free(&arena), kbi_error("no axis is named '%s'; the option is --%s", options[k], options[k]);
             if (!good)
                 kbi_error("unknown %s '%.100s'%s%s%s (--list%s lists them all)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
@@ -5054,6 +5058,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
     good = good && kbi_patterns_compile(&filter, &o->filter) && kbi_patterns_compile(&exclude, &o->exclude);
+    const int all_n = filter.n ? plan->n : 0, patterns = filter.n + exclude.n;
     int n = 0;
     for (int i = 0; good && i < plan->n; i++) {
         const char* name = plan->cases[i].name;
@@ -5063,7 +5068,11 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     plan->n = n;
     kbi_patterns_free(&filter);
     kbi_patterns_free(&exclude);
-    if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
+    if (good && !plan->n && all_n)
+        kbi_error("no name of %d cases matches '%.100s'%s; --list shows the names, -a NAME=LIST sets other values",
+                  all_n, o->filter.of[0], patterns > 1 ? " and the other filters" : "");
+    else if (good && !plan->n)
+        kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
     if (o->shards > 1) kbi_plan_shard(plan, o);
@@ -9413,8 +9422,8 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (how == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
-                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want);
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (error %.3g, tolerance %.3g)",
+                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want, c.error, tolerance);
     return false;
 }
 

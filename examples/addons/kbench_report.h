@@ -909,6 +909,7 @@ typedef struct kbi_trend { // the times of one case in all runs of a --history f
 
 typedef struct kbi_assessment { // number of changes of each kind
     int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
+    int64_t unchecked; // cases whose output was verified before and is no longer checked
     int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
     double geomean; // geometric mean of new time / old time; NAN: no case was compared
     const kbi_change* worst;
@@ -1578,6 +1579,10 @@ static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds,
     return widest;
 }
 
+static bool kbi_unchecked(const kbi_change* c) {
+    return kbi_has_time(c->before) && kbi_has_time(c->after) && c->before->verified == 1 && c->after->verified < 0;
+}
+
 static kbi_assessment kbi_assess(const kbi_changes* c) {
     kbi_assessment a;
     double sum = 0;
@@ -1589,6 +1594,7 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.broken += kbi_has_time(one->before) && one->after && one->after->status == KB_FAILED;
         a.recovered += one->before && one->before->status == KB_FAILED && kbi_has_time(one->after);
         a.apart += one->apart;
+        a.unchecked += kbi_unchecked(one);
         if (!kbi_comparable(one)) continue;
         a.compared++;
         a.evidence_counts[one->evidence]++;
@@ -1651,7 +1657,7 @@ static const char* kbi_change_words(const kbi_change* c, double threshold, const
 }
 
 static bool kbi_change_notable(const kbi_change* c) {
-    return !kbi_comparable(c) || c->regressed || c->improved || c->more || c->less || c->verdict == KB_SLOWER ||
+    return !kbi_comparable(c) || kbi_unchecked(c) || c->regressed || c->improved || c->more || c->less || c->verdict == KB_SLOWER ||
            c->verdict == KB_FASTER;
 }
 
@@ -1702,6 +1708,7 @@ static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold,
     const kb_result* r = c->after ? c->after : c->before;
     kbi_changes_case(t, used, program, r->name);
     kbi_changes_memory(t, c);
+    if (kbi_unchecked(c)) kbi_table_wrap(t, 4, "the output was verified before, and is no longer checked");
     if (c->after && c->after->status == KB_FAILED && c->after->message) kbi_table_wrap(t, 4, c->after->message);
 }
 
@@ -1728,7 +1735,7 @@ static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kb
         kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
         if (g == KBI_EVIDENCE_SAMPLES)
             kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
-                     kbi_show_percent(rules->noise, noise), a->open ? "; --procs 5 in both runs measures them" : "");
+                     kbi_show_percent(rules->noise, noise), a->open || a->regressed || a->improved ? "; --procs 5 in both runs measures them" : "");
         if (a->evidence_counts[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->evidence_counts[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
@@ -1769,6 +1776,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_count_words(line, a->open, "not certain");
     kbi_count_words(line, a->broken, "newly failed");
     kbi_count_words(line, a->recovered, "failed before");
+    kbi_count_words(line, a->unchecked, "no longer verified");
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
     kbi_count_words(line, a->apart, "not comparable");
@@ -5168,7 +5176,7 @@ static int kbi_fail_on(void) {
 // Returns the exit code of a comparison with these changes and this number of missed goals.
 static int kbi_regression_code(const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on();
-    bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered;
+    bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered || a->unchecked;
     if (on == KBI_FAIL_NEVER) return KBI_EXIT_FINE;
     if (worse || missed) return KBI_EXIT_REGRESSED;
     if (on == KBI_FAIL_CHANGE && (a->improved || a->less || other)) return KBI_EXIT_REGRESSED;
@@ -6746,7 +6754,8 @@ static void kbi_explain_term(kbi_table* t, int term) {
 static int kbi_explain_instead(const char* value) {
     char name[64];
     snprintf(name, sizeof name, "%s", value);
-    if (strlen(name) > 1 && name[strlen(name) - 1] == '+') name[strlen(name) - 1] = 0; // "OU+": OU and further flags
+    const bool more = strlen(name) > 1 && name[strlen(name) - 1] == '+'; // "OU+": OU and further flags
+    if (more) name[strlen(name) - 1] = 0;
     kbi_nearest best = { name, NULL, 64 };
     int flag = -1, column = -1, term = -1;
     const kbi_key* key = NULL;
@@ -6763,9 +6772,11 @@ static int kbi_explain_instead(const char* value) {
         kbi_offer(&best, kbi_columns[i].title);
         if (kbi_same_name(kbi_columns[i].title, name)) column = i;
     }
-    for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH && column < 0; i++)
-        if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
+    for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH && column < 0; i++) {
+        const char* title = kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH]; // "mem MiB"
+        if (kbi_same_name(title, name) || (title && kbi_same_name_n(title, strcspn(title, " "), name, strlen(name))))
             column = kbi_units[i / KBI_UNITS_EACH].column;
+    }
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         kbi_offer(&best, kbi_keys[i].name);
         if (kbi_same_name(kbi_keys[i].name, name)) key = &kbi_keys[i];
@@ -6783,6 +6794,7 @@ static int kbi_explain_instead(const char* value) {
     kbi_records owner = kbi_explain_record(&record);
     if (column >= 0 && kbi_is(kbi_columns[column].key, key ? key->name : NULL)) key = NULL;
     if (flag >= 0) kbi_explain_flag(&t, flag);
+    if (flag >= 0 && more) kbi_explain_line(&t, "+", "the case has more flags; the key flags of its record lists all");
     if (term >= 0) kbi_explain_term(&t, term);
     if (column >= 0) kbi_explain_column(&t, column, &record);
     if (key) kbi_explain_key(&t, key, &record);

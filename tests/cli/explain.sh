@@ -87,6 +87,12 @@ for name in "" "-"; do
     run "$kbench" "--explain=$name"
     check_rc "--explain='$name'" 2
 done
+run "$kbench" --explain OU+
+check_rc "a mark with a plus" 0
+check_out "a mark with a plus: the flag" '^OUTLIERS'
+check_out "a mark with a plus: the plus" '^  +\+ +the case has more flags; the key flags of its record lists all'
+run "$kbench" --explain mem
+check_out "the first word of a column's title" '^memory'
 run "$kbench" --explain
 check_rc "--explain without a name" 2
 check_err "--explain without a name" 'needs NAME'

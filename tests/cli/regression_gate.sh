@@ -40,6 +40,15 @@ check_not_out "nothing is open: no advice" "--procs 5"
 at -- --baseline first.json
 check_rc "by its file" 0
 
+# --- an output that is no longer checked is reported, and fails --fail-on change
+at UNCHECKED=1 -- --baseline first
+check_rc "no longer checked" 0
+check_out "no longer checked: the case" "n=10$"
+check_out "no longer checked: below the case" "^    the output was verified before, and is no longer checked"
+check_out "no longer checked: in the summary" "1 no longer verified"
+at UNCHECKED=1 -- --baseline first --fail-on change
+check_rc "no longer checked, --fail-on change" 3
+
 # --- slower, faster, within the threshold
 at SLOWER=15 -- --baseline first
 check_rc "15 % slower" 3
