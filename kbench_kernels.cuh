@@ -277,7 +277,7 @@ enum { KBKI_ONLY_KNOWN = 0 KBKI_EACH(KBKI_GROUP_KNOWN, , KBK_ONLY) };
 #else
 #define KBKI_BUILT(group, x) KBKI_GROUPS(group, x)
 #endif
-// KBKI_HAS_<type> is 1 if kernels of this element type are compiled, otherwise 0.
+// KBKI_HAS_<type> is 1 if kernels of the element type <type> are compiled, otherwise 0.
 #ifdef KBK_TYPES
 #define KBKI_TYPE_IS(name, type) || KBK_TYPES_has_no_##name == type
 #define KBKI_TYPE_IN(type) 0 KBKI_EACH(KBKI_TYPE_IS, type, KBK_TYPES)
@@ -929,11 +929,11 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  kbk_has_dimension and kbk_has_option return whether a signature (kbk_op.signature) has a dimension with this
-    letter, or an option with this name. Letters stand for members of kbk_shape: N, C and D for cols; R, M and S
-    for rows; K for k; V for vocabulary; A for among; Z and B for batch; H for heads; X for n * stride. An
-    asterisk stands for any number of dimensions; if the signature also has a C, the product of these dimensions
-    is rows. */
+/*  kbk_has_dimension returns whether a signature (kbk_op.signature) has a dimension with the given letter.
+    kbk_has_option returns whether a signature has an option with the given name. Letters stand for members of
+    kbk_shape: N, C and D for cols; R, M and S for rows; K for k; V for vocabulary; A for among; Z and B for batch;
+    H for heads; X for n * stride. An asterisk stands for any number of dimensions; if the signature also has a C,
+    the product of the dimensions behind the asterisk is rows. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -1015,8 +1015,8 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word> is 1 if variants with this name are compiled, otherwise 0. An unknown name in KBK_VARIANTS is
-// an undeclared identifier, and therefore a compile error.
+// KBKI_HAS_<word> is 1 if variants named <word> are compiled, otherwise 0. An unknown name in KBK_VARIANTS is an
+// undeclared identifier, and therefore a compile error.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1186,8 +1186,8 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // If rounding carries out of the mantissa, the addition increases the exponent by one, also for subnormal
-    // numbers.
+    // If rounding up overflows the mantissa, the carry increases the exponent by one, which is correct also for
+    // subnormal numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1668,11 +1668,12 @@ __device__ __forceinline__ float kbki_reciprocal(float x) {
 // the differences between exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
 /*  kbki_base computes exp(x - m) as exp2(k x - b), by one FMA and one exp2, with k = log2(e) and b = m log2(e).
-    The product b = m log2(e) is rounded once, when b is computed: if each FMA rounded it, exponentials and their
-    sum could have different bases. Masks use numbers m such as -1e30 and -FLT_MAX. If |m log2(e)| >= 2^29, b is
-    coarse (kbki_coarse): f32 numbers near m differ by at least 32, so only numbers equal to m contribute to the
-    sum of exp(x - m). If b would be coarse, exp2(k x - b) uses k = 1 and b = m, so that its value is exactly 1 if
-    x = m. A maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
+    The product b = m log2(e) is rounded once, when b is computed: if each FMA rounded this product, exponentials
+    and their sum could use different values of b. The maximum m can be a mask's number, such as -1e30 or -FLT_MAX.
+    If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m differ by at least 32, so only numbers
+    equal to m contribute to the sum of exp(x - m). If b would be coarse, exp2(k x - b) uses k = 1 and b = m, so
+    that its value is exactly 1 if x = m. A maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is
+    NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1889,7 +1890,7 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
 
 // Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
 // report this error as its own. After a reset of the device, kernels have lost their limits of dynamic shared
-// memory; the function therefore removes these limits from the cache.
+// memory; kbki_error therefore removes these limits from the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1923,10 +1924,10 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// kbki_needs returns NULL if code for a compute capability (90 for 9.0) can run, otherwise a text that says why
-// not. The device must have at least this compute capability. The program must also have been compiled for at
-// least this compute capability, because code compiled for a lower one contains empty kernels. Without -arch, nvcc
-// compiles for the oldest compute capability that it supports.
+// kbki_needs returns NULL if code for the compute capability `capability` (90 for 9.0) can run, otherwise a text
+// that says why not. The device must have at least compute capability `capability`. The program must have been
+// compiled for at least `capability`, because code compiled for a lower compute capability contains empty kernels.
+// Without -arch, nvcc compiles for the oldest compute capability that it supports.
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a higher compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1962,7 +1963,7 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
 // Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if a CTA cannot have so much shared
-// memory on the device. This function and the functions below take the address of a kernel, so that they are
+// memory on the device. kbki_want_shared and the functions below it take the address of a kernel, so that they are
 // compiled only once, not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
     static int busy; // lock: if two threads set a kernel's limit at the same time, the larger limit must remain
@@ -1990,13 +1991,13 @@ template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* ker
 template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
-    another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
-    kernel may start when every CTA of the first kernel has called kbki_follow_me or has ended. CTAs of the second
-    kernel then start as soon as an SM has free resources. The second kernel must call kbki_follow_wait before it
-    reads results of the first kernel. kbki_follow_wait waits until all earlier kernels have ended and their
-    writes are visible. Below compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the
-    second kernel is launched without PDL. A launcher never launches its first kernel by PDL: this kernel would
-    overlap with earlier work of the program, and the time of this kernel could not be measured. */
+    another kernel in the same stream and needs its results. When every CTA of the first kernel has called
+    kbki_follow_me or has ended, CTAs of the second kernel start as soon as an SM has free resources. The second
+    kernel must call kbki_follow_wait before it reads results of the first kernel. kbki_follow_wait waits until all
+    earlier kernels have ended and their writes are visible. Below compute capability 9.0, kbki_follow_me and
+    kbki_follow_wait do nothing, and the second kernel is launched without PDL. A launcher never launches its first
+    kernel by PDL: this kernel would overlap with earlier work of the program, and the time of this kernel could
+    not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -2286,8 +2287,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // After the time limit, a store to address 0 stops the kernel. The code has no trap instruction, because ptxas
-    // would then not keep wgmma products in flight.
+    // After the time limit, a store to address 0 stops the kernel. The loop contains no trap instruction, because
+    // ptxas keeps wgmma products in flight only in code without traps.
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2409,7 +2410,7 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
     return (kbki_map_fn)found;
 }
 /*  Makes the tensor map that a key describes. Making a map takes the driver about as long as launching a kernel.
-    Each thread therefore caches its most recent maps. A map depends only on its key. */
+    Each thread therefore caches its most recent maps. A tensor map depends only on its key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2729,8 +2730,8 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
 #ifdef __CUDACC__
 /*  Base class of an element-wise operation Op. Op must define the function static float of(a, b). If Raw is true,
     kernels copy the first input without converting any bits. If Eager is true, stores have an evict-first hint.
-    Kernels that write to host memory need this hint, because lines that the cache evicts in its own order cross
-    the bus ten times slower. */
+    Kernels that write to host memory need the evict-first hint, because lines that the cache evicts in its own
+    order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
     static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: number of pipeline stages in rung 5
     static constexpr bool raw = Raw, eager = Eager;
@@ -3973,7 +3974,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        // index of the first of the Philox block's 16-bit halves that this vector uses
+        // index, in the Philox block, of the first 16-bit half that this vector uses
         int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
@@ -4030,7 +4031,7 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
     hierarchical. CTAs form groups of 16, and the last CTA of each group adds the partial sums of its group. The
     CTA that finishes its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
-// Returns at most 320 CTAs: they form 20 groups of 16, which need 21 counters.
+// Returns the number of CTAs, at most 320: 320 CTAs form 20 groups of 16, which need 21 counters.
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
@@ -4108,8 +4109,8 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
 /*  Combines the (max, sum) pairs of the warps that process a row to the pair of the row, with one barrier. All
-    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel needs
-    another barrier. */
+    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel must
+    execute a barrier. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4305,9 +4306,9 @@ template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned 
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two
-    is true. f.put(column, sum) receives each sum. If there are two values, the sum of the second values has
-    column number column + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
+/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two is
+    true. f.put(column, sum) receives each sum. If Two is true, f.put receives the sum of the second values of
+    column c as the sum of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4452,8 +4453,9 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
 /*  Loads have 16 bytes, and the row stays in registers. Lanes: number of threads per row; 0 means one CTA per row.
     Each warp computes its exponentials relative to its own maximum, so that one barrier is enough for the maximum
     and the sum of the row. If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does
-    the formula of softmax. Computing exp(x - max - log(sum)) would save the multiplication by 1 / sum. But max +
-    log(sum) has an error of half an ulp, which is too large for f16 logits of 6000 and more. */
+    the formula of softmax. Computing the result as exp(x - (max + log(sum))) would save the multiplication by 1 /
+    sum. But max + log(sum) has a rounding error of half an ulp, which is too large for f16 logits of 6000 and
+    more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4719,8 +4721,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has random numbers from 0 to 2 / cols. The mean of such numbers is 1 / cols, like the mean of
-// probabilities.
+// The input y has uniform random numbers from 0 to 2 / cols, because their mean is that of cols probabilities: 1 /
+// cols.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -5576,8 +5578,8 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each): clusters of 8 then leave no SM
-    // of a GPC idle.
+    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per SM,
+    // clusters of 8 CTAs leave no SM of a GPC idle.
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
@@ -6347,8 +6349,8 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
-    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because the
-    // conversion to float takes time.
+    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because more
+    // threads are needed to hide the conversion to float.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -7293,8 +7295,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // If one warp processes a row, this is the only barrier between reads and writes of the row. Every lane must
-    // have read x before another lane overwrites x, because dx may be the same array as x.
+    // If one warp processes a row, this __syncwarp is the only barrier between reads and writes of the row. Every
+    // lane must have read x before another lane overwrites x, because dx may be the same array as x.
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7406,8 +7408,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
 }
 // Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
 // Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
-// than 512 vectors are left to another kernel, whose CTAs process 512 vectors each: in shorter rows, many of its
-// threads would be idle.
+// than 512 vectors are left to another kernel, whose CTAs process 512 vectors each. For shorter rows, many threads
+// of that kernel would be idle.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7673,9 +7675,9 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
 }
 /*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
     `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
-    arrive from the CTAs of the cluster; if there is one CTA, it counts arrivals. The phase of the mbarrier is
-    complete when the table is full. With this mbarrier, a CTA waits only for the pairs. With a cluster barrier, a
-    CTA would also wait for all of its stores to dx that are in flight. */
+    arrive from the CTAs of the cluster. If a cluster has only one CTA, the mbarrier counts arrivals instead of
+    bytes. The phase of the mbarrier is complete when the table is full. With an mbarrier, a CTA waits only for the
+    (max, sum) pairs. With a cluster barrier, a CTA would also wait for all of its stores to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7769,8 +7771,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, so
-        // that the number of groups that may be in flight is a constant.
+        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, because
+        // cp.async.wait_group needs a constant number of groups.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -8081,7 +8083,8 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Returns the number of bits that defines a class: all ids with the same remainder modulo 2^bits form one class.
+// Returns the number `bits` that divides the ids into classes: all ids with the same remainder modulo 2^bits form
+// one class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
