@@ -3676,8 +3676,8 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// Returns |x|, limited to 16, or 16 if x is NaN. The caller's result is nevertheless NaN if x is NaN, because
-// callers multiply by kbki_bell(x).
+// Returns |x|, limited to 16, or 16 if x is NaN. Callers multiply by kbki_bell(x), so that their results are NaN
+// if x is NaN.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -4454,8 +4454,7 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     Each warp computes its exponentials relative to its own maximum, so that one barrier is enough for the maximum
     and the sum of the row. If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does
     the formula of softmax. Computing the result as exp(x - (max + log(sum))) would save the multiplication by 1 /
-    sum. But max + log(sum) has a rounding error of half an ulp, which is too large for f16 logits of 6000 and
-    more. */
+    sum. The rounding error of max + log(sum), half an ulp, would be too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -7408,8 +7407,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
 }
 // Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
 // Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
-// than 512 vectors are left to another kernel, whose CTAs process 512 vectors each. For shorter rows, many threads
-// of that kernel would be idle.
+// than 512 vectors are left to kbk_cross_entropy_bwd_unroll_k. A CTA of kbk_cross_entropy_bwd_unroll_k processes
+// 512 vectors, so that many of its threads would be idle in shorter rows.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -8096,7 +8095,7 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
 // The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. The workspace
-// also holds, for each class of ids, two numbers and one bit per row of dW.
+// also holds, for each class of ids, one entry of the array hots and one bit per row of dW.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
