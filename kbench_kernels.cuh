@@ -5339,8 +5339,8 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The teaching rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
-// are not aligned to 16 bytes or do not fit into registers.
+// ---- The teaching rungs end here. The launchers of the variant `onepass` use the kernels below for short rows, and
+// for rows that are not aligned to 16 bytes or do not fit into registers.
 
 /*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
     first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
