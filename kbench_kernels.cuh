@@ -19,11 +19,11 @@
        const char* why = kbk_softmax_fwd_onepass<float>(&a, stream);
        if (why) puts(why);                              // NULL: launched. Otherwise: nothing was launched
 
-   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. The launchers of alloc and
-   of pageable copies are exceptions; so is the first call of cuBLAS on a device. For an empty shape, a launcher
-   launches nothing and returns NULL. Base addresses must be multiples of the element size; rows may have any
-   length. Kernels that load by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of
-   matmul, 3 and 4 of matmul_e4m3, 4 of bmm, 7 to 10 of attention.
+   A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. The launchers of `alloc`
+   and of pageable copies do synchronise or allocate, and so does the first call of cuBLAS on a device. For an
+   empty shape, a launcher launches nothing and returns NULL. Base addresses must be multiples of the element size;
+   rows may have any length. Kernels that load by TMA need 16-byte alignment and return an error otherwise: rungs 9
+   to 16 and 20 of matmul, 3 and 4 of matmul_e4m3, 4 of bmm, 7 to 10 of attention.
 
    THE TABLE
 
@@ -277,7 +277,7 @@ enum { KBKI_ONLY_KNOWN = 0 KBKI_EACH(KBKI_GROUP_KNOWN, , KBK_ONLY) };
 #else
 #define KBKI_BUILT(group, x) KBKI_GROUPS(group, x)
 #endif
-// KBKI_HAS_<type> is 1 if kernels of this element type are compiled, otherwise 0.
+// KBKI_HAS_<type> is 1 if kernels of the element type <type> are compiled, otherwise 0.
 #ifdef KBK_TYPES
 #define KBKI_TYPE_IS(name, type) || KBK_TYPES_has_no_##name == type
 #define KBKI_TYPE_IN(type) 0 KBKI_EACH(KBKI_TYPE_IS, type, KBK_TYPES)
@@ -373,7 +373,7 @@ enum {
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
-// Rows of cuBLAS. The 8-bit product is a function of cuBLASLt, but its variant is also named cublas.
+// Rows of cuBLAS. The variant `cublas` of the 8-bit product (matmul_e4m3) calls cuBLASLt.
 #ifdef KBK_CUBLAS
 #define KBKI_CUBLAS(row) row
 #else
@@ -821,17 +821,18 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 // choose shapes for an operation that it does not know by name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; strided also uses the member stride, gather the member among
+    KBK_PICK,  // n = rows * cols accesses; `strided` also uses the member `stride`; `gather` also uses `among`
     KBK_SUM,   // n = rows * cols elements are reduced to one result
     KBK_ROWS,  // `rows` rows of `cols` elements each
-    KBK_GEMM,  // matrix product: M = rows, N = cols, K = k; also uses the member layout
-    KBK_ATTN,  // attention: sequence length rows, head dimension cols; also uses batch, heads and causal
+    KBK_GEMM,  // matrix product: M = rows, N = cols, K = k; also uses the member `layout`
+    KBK_ATTN,  // attention: sequence length = rows, head dimension = cols; also uses batch, heads and causal
     KBK_LOOKUP // table with `vocabulary` rows of `cols` elements; `rows` ids select rows of the table
 };
 
 enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 
-// Parameters of an operation. An operation reads only the parameters that its card names.
+// Parameters of an operation. An operation reads only the parameters that its card (the comment at the start of
+// its section) names.
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
     int64_t k;          // matrix products: inner dimension K
@@ -874,7 +875,8 @@ typedef struct kbk_tensor {
     // number of elements per unit; 0 means that the tensor has no units (weights, column sums) and is compared as
     // a whole
     int64_t per_unit;
-    // outputs: how many magnitudes the oracle returns per unit, besides the values: 0, 1 or per_unit
+    // outputs: number of magnitudes (see kbk_check) that the oracle returns per unit in addition to the values: 0,
+    // 1 or per_unit
     int64_t scales;
     // How element i of an input is generated. KBK_NORMAL: normal number with mean a and standard deviation b.
     // KBK_UNIFORM: uniform number in [a, b). KBK_IDS: random integer in [a, b). KBK_SAME: a. KBK_SEQUENCE: i mod
@@ -887,13 +889,14 @@ typedef struct kbk_tensor {
 } kbk_tensor;
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
-    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps *
-    ulp(w) + abs. The tensor passes if all of its elements pass and the norm ||got - ref|| is within the larger of
-    two bounds. The first bound is norm * ||max(|ref|, magnitude)||. The second bound is 1.25 times the norm of
-    the errors that arise when ref is rounded to the element type. If ulps is negative, |ulps| is used and the row
-    scale is left out of w: in some rows, one element is so large that the row scale would hide errors of the
-    other elements. If ulps = 0 and abs = 0, the result must equal the oracle's value, rounded once. Outputs that
-    have type f32 for every T (statistics, losses) use the tolerance of f32. */
+    scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
+    + abs. The tensor passes if all of its elements pass and the norm ||got - ref|| is within the larger of two
+    bounds. The first bound of ||got - ref|| is norm * ||max(|ref|, magnitude)||. The second bound of ||got - ref||
+    is 1.25 times the norm of the errors that arise when ref is rounded to the element type. If ulps is negative,
+    |ulps| is used, and w is max(|ref|, magnitude), without the row scale. Operations with a negative ulps have
+    rows with one element so large that the row scale would hide errors of the other elements. If ulps = 0 and abs
+    = 0, the result must equal the oracle's value, rounded once to the element type. Outputs that have type f32 for
+    every T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
@@ -907,7 +910,7 @@ enum {
     KBK_COPIES = 8,     // is a copy by the CUDA runtime, not by a kernel
     KBK_ALLOCATES = 16, // allocates memory: timed by the host's clock, cannot be captured into a CUDA graph
     KBK_PAGEABLE = 32,  // requires that tensors on the host are in pageable memory
-    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32; kbk_op_of returns its tolerance
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32; kbk_op_of returns the tolerance of the variant
 };
 
 // Result of kbk_verify.
@@ -926,11 +929,11 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  kbk_has_dimension and kbk_has_option return whether a signature (kbk_op.signature) has a dimension with this
-    letter, or an option with this name. Letters stand for members of kbk_shape: N, C and D for cols; R, M and S
-    for rows; K for k; V for vocabulary; A for among; Z and B for batch; H for heads; X for n * stride. An
-    asterisk stands for any number of dimensions; if the signature also has a C, the product of these dimensions
-    is rows. */
+/*  kbk_has_dimension returns whether a signature (kbk_op.signature) has a dimension with the given letter.
+    kbk_has_option returns whether a signature has an option with the given name. Letters stand for members of
+    kbk_shape: N, C and D for cols; R, M and S for rows; K for k; V for vocabulary; A for among; Z and B for batch;
+    H for heads; X for n * stride. An asterisk stands for any number of dimensions; if the signature also has a C,
+    the product of the dimensions behind the asterisk is rows. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -957,7 +960,8 @@ typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
     const char* sizes[2]; // sizes to measure on the GPU, and sizes for the oracle on the CPU
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // describes the tensors in t and returns their number
+    // Writes the descriptions of the operation's tensors to t[0], t[1], ...; returns the number of tensors.
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t);
     // Returns the number of units: independent parts of the result, such as rows or elements. If there are 0 units,
     // only tensors without units, such as column sums, are written.
     int64_t (*units)(const kbk_shape* s);
@@ -1011,8 +1015,8 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word> is 1 if variants with this name are compiled, otherwise 0. An unknown name in KBK_VARIANTS is
-// an undeclared identifier, and therefore a compile error.
+// KBKI_HAS_<word> is 1 if variants named <word> are compiled, otherwise 0. An unknown name in KBK_VARIANTS is an
+// undeclared identifier, and therefore a compile error.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1182,8 +1186,8 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // If rounding carries out of the mantissa, the addition increases the exponent by one, also for subnormal
-    // numbers.
+    // If rounding up overflows the mantissa, the carry increases the exponent by one, which is correct also for
+    // subnormal numbers.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1229,7 +1233,8 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
 }
 
-// Converts n elements of a tensor, as stored, to double. The result is exact, except for 64-bit ids above 2^53.
+// Converts n elements of a tensor from the type in which the tensor is stored to double. The result is exact,
+// except for 64-bit ids above 2^53.
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1243,7 +1248,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// Converts n doubles to elements of a tensor, as stored. Each element is rounded once.
+// Converts n doubles to the type in which a tensor is stored. Each element is rounded once.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1256,7 +1261,8 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
 }
 
 // Returns element i of the random stream (seed, id). A uniform number or an index comes from word i mod 4 of
-// Philox block i / 4. A normal number (Box & Muller 1958) comes from a pair of words of this block.
+// Philox block i / 4. A normal number comes from two words of Philox block i / 4, by the method of Box & Muller
+// (1958).
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
     // `word` scales a 32-bit word to [0, 1); `top24` scales the upper 24 bits of a word to [0, 1)
     const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
@@ -1658,15 +1664,16 @@ __device__ __forceinline__ float kbki_reciprocal(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Returns whether b, the base of exponents, is coarse: so large that its rounding error (32 at b = 2^29) is
-// comparable to the differences between exponents.
+// Returns whether b in exp2(k x - b) is coarse: so large that its rounding error (32 at b = 2^29) is comparable to
+// the differences between exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  A base holds the numbers k and b with which exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2.
-    The base b is rounded once, when it is computed: if each FMA rounded it, exponentials and their sum could have
-    different bases. Masks use numbers m such as -1e30 and -FLT_MAX, for which m log2(e) is coarse (kbki_coarse).
-    Near numbers m whose m log2(e) is coarse, neighbouring f32 numbers differ by at least 32, so only numbers
-    equal to m contribute to the sum. With k = 1 and b = m, the exponential of a number equal to m is exact. A
-    maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
+/*  kbki_base computes exp(x - m) as exp2(k x - b), by one FMA and one exp2, with k = log2(e) and b = m log2(e).
+    The product b = m log2(e) is rounded once, when b is computed: if each FMA rounded this product, exponentials
+    and their sum could use different values of b. The maximum m can be a mask's number, such as -1e30 or -FLT_MAX.
+    If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m differ by at least 32, so only numbers
+    equal to m contribute to the sum of exp(x - m). If b would be coarse, exp2(k x - b) uses k = 1 and b = m, so
+    that its value is exactly 1 if x = m. A maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is
+    NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1677,13 +1684,13 @@ struct kbki_base {
     // Returns the rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
-// Returns exp(x - m), given the base of m.
+// Returns exp(x - m). base: kbki_base(m).
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// Returns the factor that converts a sum relative to the maximum m to a sum relative to the base `to`, whose
-// maximum is at least m. If only one of the bases of m and `to` is coarse (kbki_coarse), the two maxima differ by
-// at least 32, and the factor is 0.
+// Returns exp(m - n), the factor that converts a sum of exp(x - m) to a sum of exp(x - n). to: kbki_base(n), where
+// n >= m. If only one of kbki_base(m) and kbki_base(n) is coarse (kbki_coarse), n - m is at least 32, and the
+// factor is taken as 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1768,14 +1775,15 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  kbki_slot_number and kbki_by_slots are a reduction by the last CTA for partial results of 32 bits. After the
-    last load, these two functions take less time than kbki_last_cta. Each CTA has a 64-bit slot in memory: the
-    lower half holds the CTA's partial result, the upper half holds a 1. While the other warps load data, the last
-    thread of the CTA empties the slot and takes a ticket, that is, increments a counter. The other warps' loads
-    hide the latency of the ticket. When a CTA gets the last ticket, all CTAs have emptied their slots, so no slot
-    holds a partial result of an earlier launch. The last CTA waits until all slots are filled, and adds the
-    partial results; a given thread adds the same slots in every launch. kbki_slot_number returns the ticket to
-    the CTA's last thread, and 0 to all other threads. */
+/*  kbki_slot_number and kbki_by_slots are a reduction by the last CTA for partial results of 32 bits. Between the
+    last load and the end of a kernel, kbki_slot_number and kbki_by_slots take less time than kbki_last_cta. Each
+    CTA has a 64-bit slot in memory: the lower half holds the CTA's partial result, the upper half holds a 1. While
+    the other warps load data, the last thread of the CTA empties the slot and takes a ticket, that is, increments
+    a counter. The other warps' loads hide the latency of the ticket. When a CTA gets the last ticket, all CTAs
+    have emptied their slots, so no slot holds a partial result of an earlier launch. The last CTA waits until all
+    slots are filled, and adds the partial results; a given thread adds the same slots in every launch, so the
+    order of additions does not vary. kbki_slot_number returns the ticket to the CTA's last thread, and 0 to all
+    other threads. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
@@ -1868,7 +1876,8 @@ KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, in
     }
     return NULL;
 }
-// Sets *value to the answer of the query ask(value). Calls ask only if the answer is not cached.
+// Sets *value to the answer of the query ask(value). The function `ask` is called only if the answer is not
+// cached.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
@@ -1881,7 +1890,7 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
 
 // Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
 // report this error as its own. After a reset of the device, kernels have lost their limits of dynamic shared
-// memory; the function therefore removes these limits from the cache.
+// memory; kbki_error therefore removes these limits from the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1915,10 +1924,10 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// kbki_needs returns NULL if code for a compute capability (90 for 9.0) can run, otherwise a text that says why
-// not. Code cannot run if the device has a lower compute capability. Code also cannot run if the program was
-// compiled for a lower compute capability, because the kernels are then empty. Without -arch, nvcc compiles for
-// the oldest compute capability that it supports.
+// kbki_needs returns NULL if code for the compute capability `capability` (90 for 9.0) can run, otherwise a text
+// that says why not. The device must have at least compute capability `capability`. The program must have been
+// compiled for at least `capability`, because code compiled for a lower compute capability contains empty kernels.
+// Without -arch, nvcc compiles for the oldest compute capability that it supports.
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a higher compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1953,11 +1962,11 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if the device has less shared memory
-// per CTA. This function and the functions below take the address of a kernel, so that they are compiled only
-// once, not once per kernel.
+// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if a CTA cannot have so much shared
+// memory on the device. kbki_want_shared and the functions below it take the address of a kernel, so that they are
+// compiled only once, not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy; // a lock, because a smaller limit must not replace a larger limit
+    static int busy; // lock: if two threads set a kernel's limit at the same time, the larger limit must remain
     // A CTA has up to 48 KiB of shared memory without a request; 8 KiB of these are left for static shared
     // memory.
     if (*bytes <= (40u << 10)) return NULL;
@@ -1977,18 +1986,18 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// If a function has a parameter of type kbki_same<T>::type, the argument is converted to T, the type of a
-// kernel's parameter.
+// kbki_same<T>::type is T, but a parameter of this type takes no part in template deduction. Arguments are
+// therefore converted to T, the type of the kernel's parameter.
 template <class T> struct kbki_same { typedef T type; };
 
 /*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
-    another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
-    kernel may start when every CTA of the first kernel has called kbki_follow_me or has ended. CTAs of the second
-    kernel then start as soon as an SM has free resources. The second kernel must call kbki_follow_wait before it
-    reads results of the first kernel. kbki_follow_wait waits until all earlier kernels have ended and their
-    writes are visible. Below compute capability 9.0, kbki_follow_me and kbki_follow_wait do nothing, and the
-    second kernel is launched without PDL. A launcher never launches its first kernel by PDL: this kernel would
-    overlap with earlier work of the program, and the time of this kernel could not be measured. */
+    another kernel in the same stream and needs its results. When every CTA of the first kernel has called
+    kbki_follow_me or has ended, CTAs of the second kernel start as soon as an SM has free resources. The second
+    kernel must call kbki_follow_wait before it reads results of the first kernel. kbki_follow_wait waits until all
+    earlier kernels have ended and their writes are visible. Below compute capability 9.0, kbki_follow_me and
+    kbki_follow_wait do nothing, and the second kernel is launched without PDL. A launcher never launches its first
+    kernel by PDL: this kernel would overlap with earlier work of the program, and the time of this kernel could
+    not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -2027,12 +2036,12 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  A launcher chooses a configuration by row length from a table, in which the configuration for the shortest
-    rows comes first. A configuration consists of the number of threads per row and the number of vectors per
-    thread. If few threads process many vectors each, they execute the fewest index computations and have the most
-    registers for data. In very long rows, few threads are slower, because an SM then holds only few threads. A
-    short row is processed by one warp. The shortest rows are processed by 8 lanes each, because most lanes of a
-    warp would be idle. */
+/*  A launcher chooses a configuration by row length from a table, in which the configuration for the shortest rows
+    comes first. A configuration consists of the number of threads per row and the number of vectors per thread.
+    Configurations with few threads and many vectors per thread execute the fewest index computations and have the
+    most registers for data. For very long rows, configurations with few threads per row are slower, because an SM
+    then holds only few threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes
+    each, because most lanes of a warp would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row that this configuration processes, in 16-byte vectors
     Kernel* kernel;
@@ -2110,8 +2119,8 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Ends a group of asynchronous copies: those that this thread has started since its previous call of this
-// function. The group may be empty.
+// Makes the asynchronous copies that this thread has started since its previous call a group
+// (cp.async.commit_group). If there are no such copies, the group is empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -2157,11 +2166,11 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move a call of kbki_mma_free, for
-    example among the exponentials of attention. A call of kbki_mma_fixed stays in order with the loads of its
-    operands. Each kernel uses the function with which the kernel is faster. kbki_mma_fixed also supports f16 on
-    compute capability 7.5 (see kbki_needs_mma): on 7.5, it executes two instructions, each with half of the
-    columns of matrix a. */
+/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move a call of kbki_mma_free, for example
+    among the exponentials of attention. A call of kbki_mma_fixed stays in order with the loads of its operands.
+    Each kernel uses kbki_mma_free or kbki_mma_fixed, whichever makes the kernel faster. kbki_mma_fixed also
+    supports f16 on compute capability 7.5 (see kbki_needs_mma): on 7.5, it executes two instructions, each with
+    half of the columns of matrix a. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2253,8 +2262,8 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
                  "r"(rank)
                  : "memory");
 }
-// Waits for a limited time. Returns whether the mbarrier's phase with this parity is complete. In a new mbarrier,
-// the phase with parity 1 counts as complete.
+// Waits until the mbarrier's phase with this parity is complete, but at most for a time that the hardware limits.
+// Returns whether the phase is complete. In a new mbarrier, the phase with parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2278,8 +2287,8 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // After the time limit, a store to address 0 stops the kernel. If a trap instruction stopped the kernel,
-    // ptxas would not keep wgmma products in flight.
+    // After the time limit, a store to address 0 stops the kernel. The loop contains no trap instruction, because
+    // ptxas keeps wgmma products in flight only in code without traps.
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2296,8 +2305,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Starts a bulk store and makes it a group of its own. If the shared memory was written by ordinary stores, each
-// writing thread must first call kbki_bulk_fence and then pass a barrier.
+// Starts a bulk store and commits it as a bulk group of its own. If the shared memory was written by ordinary
+// stores, each writing thread must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2401,7 +2410,7 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
     return (kbki_map_fn)found;
 }
 /*  Makes the tensor map that a key describes. Making a map takes the driver about as long as launching a kernel.
-    Each thread therefore caches its most recent maps. A map depends only on its key. */
+    Each thread therefore caches its most recent maps. A tensor map depends only on its key. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2459,7 +2468,7 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// Number of threads that an SM of every GPU of the architecture can hold: 1024 on Turing, 1536 or more on later
+// Number of resident threads that every SM of the architecture can hold: 1024 on Turing, 1536 or more on later
 // architectures.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define KBKI_SM_THREADS 1024
@@ -2467,8 +2476,9 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
 #define KBKI_SM_THREADS 1536
 #endif
 
-// kbki_needs_hopper returns NULL if sm_90a code can run, otherwise a text that says why not. The kernel
-// kbki_hopper_k has a maximum number of threads that tells for which architecture the program was compiled.
+// kbki_needs_hopper returns NULL if sm_90a code can run, otherwise a text that says why not. kbki_hopper_k has a
+// launch bound of 96 threads in code for sm_90a, and of 32 threads in other code. The launch bound therefore tells
+// whether the program was compiled for sm_90a.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2526,8 +2536,8 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// Starts a TMA store and makes it a group of its own. As with kbki_bulk_store, threads that wrote the shared
-// memory must first call kbki_bulk_fence and then pass a barrier.
+// Starts a TMA store and commits it as a bulk group of its own. As with kbki_bulk_store, threads that wrote the
+// shared memory must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2548,15 +2558,15 @@ __device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- warpgroup: four consecutive warps, the first a multiple of four
-// Raises the number of registers of each thread to Registers. Blocks until so many registers are free.
+// Raises the number of registers of each thread to Registers. Blocks until enough registers are free.
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Orders earlier accesses to registers that are operands of wgmma. Must be called before the first product of a
-// group.
+// Orders earlier accesses to registers before the wgmma instructions that use these registers as operands. Must be
+// called before the first product of a group.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Waits until at most Pending groups of wgmma products are in flight.
@@ -2571,12 +2581,13 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
     address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
-    Along is true (K-major operand), a row has 64 values of k. The first stride is not used; the second stride
-    leads to the next eight rows. If Along is true, a step of 16 values of k is a step of 32 bytes. If Along is
-    false, a panel has 64 elements for each of High values of k. The first stride leads to the next panel, the
-    second stride to the next eight values of k. If Along is false, a step of 16 values of k is a step of 2048
-    bytes. For both values of Along, a step of 64 elements is a step of 8192 bytes if High is 64. Eight: distance
-    in bytes between groups of eight rows; above 1024 if other data is between the groups. */
+    Along is true (K-major operand), a row has 64 values of k. If Along is true, the first stride is not used, and
+    the second stride leads to the next eight rows. If Along is true, a step of 16 values of k is a step of 32
+    bytes. If Along is false, a panel has 64 elements for each of High values of k. If Along is false, the first
+    stride leads to the next panel, the second stride to the next eight values of k. If Along is false, a step of
+    16 values of k is a step of 2048 bytes. For both values of Along, a step of 64 elements is a step of 8192 bytes
+    if High is 64. Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the
+    groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
@@ -2590,12 +2601,12 @@ template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
-/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width). If keep != 0, the product is added to d instead. TransA,
-    TransB: 1 if operand a or operand b, respectively, is not K-major. Layout of d (PTX ISA, wgmma): lane l of
-    warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. If operand a is in
-    registers, each register of a thread holds two elements. The four registers belong to the four quarters of the
-    warp's 16 x 16 elements, as in mma.sync. If pairs of elements of d are converted to 16 bits, they have the
-    layout of an operand a in registers. */
+/*  If keep is 0, sets d (64 x Width, f32) to the product of a (64 x 16) and b (16 x Width). If keep is not 0, adds
+    the product of a and b to d. TransA, TransB: 1 if operand a or operand b, respectively, is not K-major. Layout
+    of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i
+    % 2 in d[i]. If operand a is in registers, each register of a thread holds two elements. The four registers of
+    operand a belong to the four quarters of the warp's 16 x 16 elements, as in mma.sync. If pairs of elements of d
+    are converted to 16 bits, they have the layout of an operand a in registers. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2718,9 +2729,9 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
 
 #ifdef __CUDACC__
 /*  Base class of an element-wise operation Op. Op must define the function static float of(a, b). If Raw is true,
-    kernels copy the first input without converting any bits. If Eager is true, the cache evicts written lines
-    first. Outputs in host memory need Eager, because lines that the cache evicts in its own order cross the bus
-    ten times slower. */
+    kernels copy the first input without converting any bits. If Eager is true, stores have an evict-first hint.
+    Kernels that write to host memory need the evict-first hint, because lines that the cache evicts in its own
+    order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
     static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: number of pipeline stages in rung 5
     static constexpr bool raw = Raw, eager = Eager;
@@ -2749,7 +2760,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads, unroll is 3 % slower
+#define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads per CTA, `unroll` is 3 % slower
 
 template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
     constexpr int Width = Pack::width;
@@ -2795,9 +2806,9 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 
 /*  A pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
     into a pipeline stage in shared memory, is replaced there by its result, and is stored from there. A stage is
-    free when the bulk store of its tile has read the shared memory. The CTA waits for the bulk store of a tile
-    one tile later, so that no thread waits for a store that has just started. If Op is raw, one thread of the CTA
-    does all the work. */
+    free when the bulk store of its tile has read the shared memory. The CTA waits for the bulk store of a tile one
+    tile later, so that no thread waits for a store that has just started. If Op::raw is true, one thread of the
+    CTA starts all copies, because no elements are computed. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -2905,7 +2916,7 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
 // Single: the operation that is applied to the single elements before the first vector and after the last vector.
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    kbki_map_kernel<T> stride = NULL; // without inputs, there is one address, and rung 2 is never needed
+    kbki_map_kernel<T> stride = NULL; // without inputs, no alignments can differ, so rung 2 is never needed
     if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
@@ -2918,9 +2929,10 @@ struct kbki_divide {
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32, the
-// divisions of this type have an error of up to 2 ulp: for 1 M elements in L2, a kernel with correctly rounded
-// divisions takes 6 to 15 % longer. For 16-bit types, kbki_map_whole<T, Op>::type is Op itself.
+// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32,
+// kbki_map_whole<T, Op>::type divides with an error of up to 2 ulp, because a kernel with correctly rounded
+// divisions takes 6 to 15 % longer (1 M elements in L2). For 16-bit types, kbki_map_whole<T, Op>::type is Op
+// itself.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
@@ -2959,7 +2971,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact, because the double result, rounded once, is equal, also for division
+    check  f32 bit-exact: the oracle's double result, rounded to f32, is correctly rounded, also for division
            f16, bf16 1 ulp, norm-wise 3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because
            one large quotient can dominate the norm
     ladder     as every element-wise operation; only add has the rung bulk
@@ -3664,8 +3676,8 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// Returns |x|, limited to 16. If x is NaN, the result is not NaN, but callers also use kbki_bell(x), which is
-// then NaN.
+// Returns |x|, limited to 16, or 16 if x is NaN. Callers multiply by kbki_bell(x), so that their results are NaN
+// if x is NaN.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3803,7 +3815,7 @@ KBKI_REF(silu_bwd) {
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    // if x is NaN, the result of kbki_near is not NaN, but callers also use exp(x), which is then NaN
+    // kbki_near(NaN) is not NaN, but callers also use exp(x), so that their results are NaN if x is NaN
     return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
 // Returns s + s (1 - s) w, where s is the logistic function of v.
@@ -3962,7 +3974,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        // index of the first of the Philox block's 16-bit halves that this vector uses
+        // index, in the Philox block, of the first 16-bit half that this vector uses
         int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
@@ -4019,7 +4031,7 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
     hierarchical. CTAs form groups of 16, and the last CTA of each group adds the partial sums of its group. The
     CTA that finishes its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
-// Returns at most 320 CTAs: they form 20 groups of 16, which need 21 counters.
+// Returns the number of CTAs, at most 320: 320 CTAs form 20 groups of 16, which need 21 counters.
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
@@ -4035,7 +4047,8 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
     Copies in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // `from` is converted to a global address, because the loops that call kbki_ahead were timed in this form.
+    // Converting `from` to a global address is not necessary, but all loops that call kbki_ahead were timed with
+    // this conversion.
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
@@ -4096,8 +4109,8 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
 /*  Combines the (max, sum) pairs of the warps that process a row to the pair of the row, with one barrier. All
-    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel needs
-    another barrier. */
+    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel must
+    execute a barrier. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4169,7 +4182,8 @@ __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig
 // `each` vectors.
 KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
 // Returns the number of elements per thread for a kernel in which one CTA processes a row. If all rows can be
-// resident at the same time, the number is smaller, so that more threads share a row. Otherwise it is 32.
+// resident at the same time, a thread has 8 or 16 elements, so that more threads share a row. Otherwise, a thread
+// has 32 elements.
 KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
     for (int64_t each = 8; each < 32; each *= 2)
         if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
@@ -4252,7 +4266,8 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
 
 /*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
     there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
-    of them. 64 threads share a column, so that all loads of a thread can be in flight at the same time. */
+    of them. 64 threads share a column, so that each thread makes only few loads, which can all be in flight at the
+    same time. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4291,9 +4306,9 @@ template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned 
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two
-    is true. f.put(column, sum) receives each sum. If there are two values, the sum of the second values has
-    column number column + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
+/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two is
+    true. f.put(column, sum) receives each sum. If Two is true, f.put receives the sum of the second values of
+    column c as the sum of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4318,7 +4333,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// Launches kbki_columns_k by PDL, after a kernel that writes terms of the sums.
+// Launches kbki_columns_k by PDL, after a kernel whose results f.term may read.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4435,11 +4450,11 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  Loads have 16 bytes, and the row stays in registers. Lanes: number of threads per row; 0 means one CTA per
-    row. Exponentials are relative to the maximum of the warp, so that one barrier is enough for maximum and sum.
-    If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does the formula of softmax.
-    If the exponent included the logarithm of the sum, a multiplication would be saved. But the exponent would
-    have an error of half an ulp of the maximum, which is too large for f16 logits of 6000 and more. */
+/*  Loads have 16 bytes, and the row stays in registers. Lanes: number of threads per row; 0 means one CTA per row.
+    Each warp computes its exponentials relative to its own maximum, so that one barrier is enough for the maximum
+    and the sum of the row. If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does
+    the formula of softmax. Computing the result as exp(x - (max + log(sum))) would save the multiplication by 1 /
+    sum. The rounding error of max + log(sum), half an ulp, would be too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4642,7 +4657,7 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     return kbki_softmax_plain<T>(a, st, kernel, 1, !bytes || threads > 512 ? 512 : threads, bytes);
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    // numbers of 16-byte vectors per thread
+    // per8, per16, per32: number of 16-byte vectors per thread if a thread has 8, 16 or 32 elements
     constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     const int64_t cols = a->s.cols, each = kbki_row_elements(a->s.rows, cols), threads = kbki_threads(cols, each);
     if (!kbki_whole_packs<T>(a->in[0], a->out[0], cols) || threads > 1024) return kbk_softmax_fwd_shared<T>(a, st);
@@ -4705,8 +4720,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has random numbers from 0 to 2 / cols. The mean of such numbers is 1 / cols, like the mean of
-// probabilities.
+// The input y has uniform random numbers from 0 to 2 / cols, because their mean is that of cols probabilities: 1 /
+// cols.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -5045,8 +5060,8 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean,
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// Returns 1 / (number of elements of a row). Without the asm statement, the compiler would move the division
-// behind the reductions. With the asm statement, the division runs while loads are in flight.
+// Returns 1 / (number of elements of a row). The asm statement keeps the compiler from moving this division behind
+// the reductions, so that the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -5124,8 +5139,9 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float
 
 /*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
     mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
-    loaded together with the row, which is faster if all rows are resident at the same time. If there are more
-    rows, other CTAs hide the latency of w and b; early loads would then take registers and reduce the occupancy. */
+    loaded together with the row, which is faster if all rows are resident at the same time. If not all rows can be
+    resident, other CTAs hide the latency of w and b; early loads would then take registers and reduce the
+    occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024,
                                   Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
@@ -5160,7 +5176,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
+        const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5234,7 +5250,7 @@ __global__ void __launch_bounds__(512)
         const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
+            const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
@@ -5296,7 +5312,7 @@ __global__ void __launch_bounds__(1024)
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end of the row stay 0
+        const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5323,12 +5339,12 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The teaching rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
-// are not aligned to 16 bytes or do not fit into registers.
+// ---- The teaching rungs end here. The launchers of the variant `onepass` use the kernels below for short rows, and
+// for rows that are not aligned to 16 bytes or do not fit into registers.
 
 /*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
-    first of them, so that all rows of a small tensor are in flight at the same time. The group loads w and b only
-    once for all of its rows. */
+    first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
+    b only once for all of its rows. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5371,7 +5387,7 @@ __global__ void __launch_bounds__(256)
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            // elements beyond the end of the row stay 0
+            // deviations of elements beyond the row stay 0
             const float from = lane + u * Lanes < packs ? middle[i] : 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) {
@@ -5505,7 +5521,7 @@ const char* kbki_norm_lanes(const kbki_norm<T>& n, kbk_stream st) {
                             32 * per_cta, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    // numbers of 16-byte vectors per thread
+    // per8, per16, per32: number of 16-byte vectors per thread if a thread has 8, 16 or 32 elements
     constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
@@ -5521,8 +5537,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // With more threads, a row takes less time. But with only 8 elements of 16 bits per thread, index computations
-    // take too much time.
+    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
+    // are few rows, because its index computations then take too much time.
     const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
@@ -5561,8 +5577,8 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each): clusters of 8 then leave no SM
-    // of a GPC idle.
+    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per SM,
+    // clusters of 8 CTAs leave no SM of a GPC idle.
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
@@ -5613,8 +5629,8 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// Computes dx of one row. Stores in *size how large those terms of dx are that may cancel each other. For RMS
-// normalisation, mean and centre are 0.
+// Computes dx of one row. Stores in *size the magnitude of the terms whose sum is dx; these terms may cancel each
+// other. For RMS normalisation, mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5624,15 +5640,15 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    // `wide` becomes the root mean square of xhat: 1 if rstd was computed from x; otherwise `wide` scales the
-    // error of the mean
+    // `wide` becomes the root mean square of xhat, which is 1 only if rstd was computed from x. `wide` scales the
+    // error of b, because b is multiplied by xhat in dx.
     wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// Computes dw and db over all rows. If size > 0, computes instead the sums of the absolute values of the terms,
-// times size.
+// If size = 0, computes dw and db, which are sums over all rows. If size > 0, computes size times the sums of the
+// absolute values of the terms of dw and db.
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -5838,9 +5854,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             }
     }
     // Returns the position in shared memory of group `four` of thread t; a group is four column sums. Groups of
-    // neighbouring threads are adjacent in shared memory. For 16-bit types, groups with odd numbers use the other
-    // half of the banks. There are no bank conflicts, neither when threads write their groups nor when groups are
-    // read in the order of columns.
+    // neighbouring threads are adjacent in shared memory. For 16-bit types, groups with even numbers and groups
+    // with odd numbers of a thread use different halves of the banks. Threads write their groups, and read groups
+    // in the order of columns, without bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
@@ -5873,10 +5889,10 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer column sums must be added at the end.
+/*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer partial column sums must be added at the end.
     `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The column sums
     of the 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
-    several rows at the same time continues as long as the first of its rows exists. Rows that do not exist are
+    several rows at the same time continues as long as the first of its rows exists. Rows beyond the last row are
     replaced by rows of zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
@@ -5938,8 +5954,9 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // The kernel does not need this barrier. The barrier prevents a false report of the tool racecheck, which
-    // confuses barrier 0 with a named barrier if the named barrier fills while other warps wait at barrier 0.
+    // The kernel would be correct without this barrier, but the tool racecheck would report a race that does not
+    // exist. racecheck confuses barrier 0 with a named barrier if the named barrier fills while other warps wait
+    // at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
@@ -6267,8 +6284,8 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            // The elements of a vector are added first, because adding numbers of few bits one by one to a long
-            // sum often rounds in the same direction.
+            // The elements of a vector are first added to one another: adding low-precision numbers one by one to
+            // a large running sum often rounds in the same direction each time.
             sum.add(part);
         }
     }
@@ -6289,7 +6306,8 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
 // Launches a kernel that adds by atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and
-// rounds the total to f32. y: the second input of a mean squared error. The launchers of sum pass no argument y.
+// rounds the total to f32. y: the second input of a mean squared error. The launchers of the operation `sum` pass
+// no y.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6330,8 +6348,8 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
-    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because the
-    // conversion to float takes time.
+    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because more
+    // threads are needed to hide the conversion to float.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6915,7 +6933,7 @@ template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    // with so many columns, even the naive kernel, which has one thread per column, fills the device
+    // grid.y is at most 65535. With so many columns, even the naive kernel (one thread per column) fills the device
     if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st);
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
@@ -7158,7 +7176,7 @@ __device__ __forceinline__ float kbki_ce_loss(kbki_pair p, int target, float log
 }
 
 // One CTA per row makes three passes over the row and writes the log-softmax of the row to memory. A second
-// kernel reads the losses from there.
+// kernel, kbki_cross_entropy_fwd_gather_k, reads the losses from the log-softmax.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_split_k(const T* x, float* log_p, float* lse, int64_t cols) {
@@ -7214,12 +7232,12 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // Constructs the object from the lse of a row. The tolerance of the operation includes the rounding error of
-    // lse, which is 6e-5 at lse = 1000.
+    // Constructs a kbki_ce_row from lse, the log-sum-exp of the row. The tolerance of the operation includes the
+    // rounding error of lse, which is 6e-5 at lse = 1000.
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
-        // if lse is infinite or NaN, the gradient must be computed from lse itself
+        // kbki_base replaces an lse of -inf or NaN by -FLT_MAX, but the gradient must be computed from lse itself
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
     // Converts Width logits to gradients. target: index of the target relative to the first of the Width logits.
@@ -7276,8 +7294,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // If one warp processes a row, this is the only barrier between reads and writes of the row. Every lane must
-    // have read x before another lane overwrites x, because dx may be the same array as x.
+    // If one warp processes a row, this __syncwarp is the only barrier between reads and writes of the row. Every
+    // lane must have read x before another lane overwrites x, because dx may be the same array as x.
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7369,7 +7387,7 @@ template <class T> struct kbki_ce {
     float scale;
     int64_t rows, cols;
 };
-// Calls run with the launcher's arguments, unless an argument is wrong or there is nothing to do.
+// Calls the function `run` with the launcher's arguments, unless an argument is wrong or the shape is empty.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7389,7 +7407,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
 }
 // Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
 // Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
-// than 512 vectors are left to another kernel, because such rows fill CTAs that process 512 vectors each.
+// than 512 vectors are left to kbk_cross_entropy_bwd_unroll_k. A CTA of kbk_cross_entropy_bwd_unroll_k processes
+// 512 vectors, so that many of its threads would be idle in shorter rows.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7552,7 +7571,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // in rows of fewer than 16 columns, most lanes of a group of 16 would be idle
+    // rows of fewer than 16 columns have so few vectors that most of the 16 threads per row would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
@@ -7655,9 +7674,9 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
 }
 /*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
     `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
-    arrive from the CTAs of the cluster; if there is one CTA, it counts arrivals. The phase of the mbarrier is
-    complete when the table is full. With this mbarrier, a CTA waits only for the pairs. With a cluster barrier, a
-    CTA would also wait for all of its stores to dx that are in flight. */
+    arrive from the CTAs of the cluster. If a cluster has only one CTA, the mbarrier counts arrivals instead of
+    bytes. The phase of the mbarrier is complete when the table is full. With an mbarrier, a CTA waits only for the
+    (max, sum) pairs. With a cluster barrier, a CTA would also wait for all of its stores to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7687,12 +7706,12 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 /*  A cluster processes the rows first, first + step, first + 2 step, and so on. CTA `rank` of the cluster
     processes `share` vectors of each row, in `pieces` pieces; a piece has one 16-byte vector per thread. All
     pieces that a CTA processes, row after row, form a sequence. Piece q of the sequence is stored in slot q mod
-    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other
-    thread uses the vectors that a thread loads, so no barrier is needed. When a row has arrived in shared memory,
-    its (max, sum) pair is computed. When the CTAs of the cluster have exchanged their pairs, the gradients of the
-    row are written. Meanwhile, the slot of piece q is refilled with piece q + pieces + ahead. An SM therefore
-    alternates between reading a row and writing a row. The target of a row is loaded two rows ahead, and the
-    logit of the target one row ahead. */
+    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other thread
+    uses the vectors that a thread loads, so no barrier is needed. When a row has arrived in shared memory, its
+    (max, sum) pair is computed. When the CTAs of the cluster have exchanged their (max, sum) pairs, the gradients
+    of the row are written. When the gradients of piece q have been written, the slot of piece q is refilled with
+    piece q + pieces + ahead. An SM therefore alternates between reading a row and writing a row. The target of a
+    row is loaded two rows ahead, and the logit of the target one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
@@ -7716,8 +7735,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     // valid if all rows have the same alignment.
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // The asm statement hides from the compiler how its operands were computed. The compiler therefore keeps the
-    // operands in registers, and not the values from which it could compute the operands again.
+    // The asm statement hides from the compiler how the operands of this statement were computed. The compiler
+    // therefore keeps the operands in registers instead of computing them again.
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
@@ -7751,8 +7770,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, so
-        // that the number of groups that may be in flight is a constant.
+        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, because
+        // cp.async.wait_group needs a constant number of groups.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7839,7 +7858,7 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
 }
 // Chooses the number of threads per CTA so that few threads are idle in the last piece of a row. A piece of a row
 // is one 16-byte vector per thread. For example, a row of 50304 bf16 elements has 7.9 pieces for 800 threads, but
-// 6.1 pieces for 1024 threads. With 1024 threads, most warps would be idle in the seventh piece.
+// 6.1 pieces for 1024 threads. With 1024 threads, most warps would be idle in the seventh piece of such a row.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
@@ -8058,12 +8077,13 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of kbki_emb_order_k
 // largest number of tokens in a list in shared memory; longer lists are in the workspace
 #define KBKI_EMB_LIST 1024
-#define KBKI_EMB_FEW 512   // if a class has at most 512 tokens, each token is compared with all others
+#define KBKI_EMB_FEW 512   // if a class of ids has at most 512 tokens, each token is compared with all others
 #define KBKI_EMB_HOT 32    // a row of dW with more than 32 tokens is hot: all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Returns the number of bits that defines a class: all ids with the same remainder modulo 2^bits form one class.
+// Returns the number `bits` that divides the ids into classes: all ids with the same remainder modulo 2^bits form
+// one class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
@@ -8075,7 +8095,7 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
 // The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. The workspace
-// also holds, for each class of ids, two numbers and one bit per row of dW.
+// also holds, for each class of ids, one entry of the array hots and one bit per row of dW.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
