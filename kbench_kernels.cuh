@@ -6348,8 +6348,8 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
-    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because more
-    // threads are needed to hide the conversion to float.
+    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because they also
+    // convert each element to float.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
