@@ -8129,13 +8129,13 @@ struct kbki_emb_order {
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: rows of dW with more than KBKI_EMB_HOT tokens, class by class; x is the row of dW, y the position of
-    // its tokens in `order`. hots: one entry per class of ids; x is its number of hot rows, y the position of its
-    // first hot row in `hot`
+    // hot: one entry per hot row of dW (more than KBKI_EMB_HOT tokens), class by class. x: the row; y: position in
+    // `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the class; y:
+    // position in `hot` of the first of these rows
     uint2 *hot, *hots;
     unsigned* order;   // numbers of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
-    // Returns the index of an id among the ids of class c, or ~0 if class c does not contain the id.
+    // Returns the index of an id within class c (ids with the same low bits), or ~0 if the id is in another class.
     __device__ __forceinline__ unsigned row(int id, unsigned c) const {
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
@@ -8163,8 +8163,9 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of a class of ids by row of dW. kbki_emb_rank is faster than kbki_emb_walk for few tokens. For
-// each token, the function counts the earlier tokens with the same id. The list of tokens may have any order.
+// // Sorts the tokens whose ids are in one class (ids with the same low bits) by row of dW. kbki_emb_rank is
+// faster than kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same
+// id. The list of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8181,10 +8182,11 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens of a class of ids by row of dW. kbki_emb_walk is faster than kbki_emb_rank for many tokens.
-    All threads first rebuild the list of tokens in ascending order; `mine` is the number of tokens that this
-    thread has found. Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row]
-    is the position in `order` at which the next token of this row of dW is stored. */
+/*  Sorts the tokens whose ids are in one class (ids with the same low bits) by row of dW. kbki_emb_walk is
+    faster than kbki_emb_rank for many tokens. All threads first rebuild the list of tokens in ascending order;
+    `mine` is the number of tokens that this thread has found. Then one warp processes 32 tokens at a time and
+    finds tokens of the same row. start[row] is the position in `order` at which the next token of this row of
+    dW is stored. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8215,8 +8217,9 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel of rung sorted: each CTA lists the tokens of one class of ids, counts them by row of dW, and groups
-// them by row. The tokens of a row of dW are in ascending order.
+// First kernel of variant `sorted`: each CTA lists the tokens whose ids are in one class (ids with the same low
+// bits), counts these tokens per row of dW, and groups them by row. The tokens of a row of dW are in ascending
+// order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8263,8 +8266,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 #define KBKI_EMB_PUT 128 // threads per CTA of the second kernel, kbk_embedding_bwd_sorted_k
 #define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of the second kernel
 
-// Adds 16 vectors of one hot row of dW over all tokens of the row. Each of eight groups of sixteen threads adds
-// every eighth token. The sums of the eight groups are then added in a fixed order.
+// Computes 16 vectors of one hot row of dW (a row with many tokens). Each of eight groups of sixteen threads sums
+// the vectors of every eighth token. The sums of the eight groups are then added in a fixed order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8306,8 +8309,8 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// Computes the hot rows of dW in all classes of ids. A work item is 16 vectors of one hot row. The work items are
-// distributed over the CTAs in round-robin order.
+// Computes all hot rows of dW (rows with more than KBKI_EMB_HOT tokens). A work item is 16 vectors of one hot row.
+// The work items are distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
@@ -8334,8 +8337,8 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Adds this thread's vector of dy over the n tokens of a row of dW. On entry, v holds the vector of the first
-// token.
+// Sums, over the n tokens of one vocabulary entry, the vector of dy that this thread handles. On entry, v holds
+// the vector of the first token; on return, v holds the sum.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8358,11 +8361,11 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of rung sorted. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros to dW.
-    The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot - 1
-    compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA covers
-    `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this
-    time. */
+/*  Second kernel of variant `sorted`. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros
+    to dW. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot
+    - 1 compute hot rows (rows of dW with more than KBKI_EMB_HOT tokens). The last CTAs of the grid write
+    zeros to rows of dW without tokens; each CTA covers `group` rows. CTAs that start while the first kernel
+    still runs (PDL) load their vectors of dy during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8447,7 +8450,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // number of rows of dW that are covered by one CTA that writes zeros
+    unsigned group = 32; // rows of dW per CTA, for the CTAs that write zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8491,8 +8494,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each cosine and each sine of cs. With 32 heads, which share of the DRAM traffic is due to
-    cs?
+    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM traffic do
+    the reads of `cs` have?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8681,9 +8684,9 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-// Returns the split-K factor of rung mmapipe, whose tiles have 128 x 128 elements. K is split only if the tiles
-// alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each slice
-// covers at least 512 values of k.
+// Returns the split-K factor of variant `mmapipe`, whose tiles have 128 x 128 elements. K is split only if the
+// tiles alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each
+// slice covers at least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8746,8 +8749,9 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t sa, sb, sc;
     unsigned* flags;                 // counters in the workspace that signal finished split-K slices
     float* part; // partial sums of split-K in the workspace; NULL if K is not split
-    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members layers, whole, slices
-    // and store. layers: number of products in the batch; whole: number of tiles that are not split along K
+    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members `layers`, `whole`,
+    // `slices` and `store`. layers: number of products in the batch; whole: number of tiles that are not split
+    // along K
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
@@ -8813,9 +8817,9 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-// In the arguments of rungs naive to regblock, element A[i,k] is at a[i * am + k * ak], and B[k,j] is at b[k * bk
-// + j * bn]. One of the strides am and ak is 1, and one of the strides bk and bn is 1. A CTA computes one tile of
-// C. scale_a and scale_b are used for e4m3 only.
+// In the arguments of variants `naive` to `regblock`, element A[i,k] is at a[i * am + k * ak], and B[k,j] is at
+// b[k * bk + j * bn]. One of the strides am and ak is 1, and one of the strides bk and bn is 1. A CTA computes one
+// tile of C. scale_a and scale_b are used for e4m3 only.
 // Each thread computes one element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32
 // rows of A and 32 rows of C.
 template <class T, class Result>
@@ -8978,10 +8982,11 @@ __global__ void __launch_bounds__(256, 2)
             if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
-/*  Rungs vec and cpasync store tiles of f32 in shared memory as [k][i] and [k][j]. A K-major operand is
-    transposed when it is stored in shared memory. The pitch of 132 floats spreads the stores of a warp over 32
-    different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4 results. The four blocks of a
-    thread are 64 rows or columns apart, so that the 16-byte reads of neighbouring threads are adjacent. */
+/*  In shared memory, variants `vec` and `cpasync` store an f32 tile of A as [k][i], and an f32 tile of B as
+    [k][j]. A K-major operand is transposed when it is stored in shared memory. The pitch of 132 floats spreads
+    the stores of a warp over 32 different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4
+    results. The four blocks of a thread are 64 rows or columns apart, so that the 16-byte reads of
+    neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
 // Multiplies a tile of A by a tile of B, with 8 values of k, and adds the product to c.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
@@ -9016,8 +9021,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
         kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
     }
 }
-// Kernel of rung vec: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is K-major.
-// lda, ldb: elements between consecutive rows of A, or of B, in memory.
+// Kernel of variant `vec`: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is
+// K-major. lda, ldb: elements between consecutive rows of A, or of B, in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                             int64_t depth, int64_t lda, int64_t ldb) {
@@ -9045,8 +9050,8 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
     kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-// Launches the kernel of rung naive, coalesced, shared, column or regblock with one CTA per tile of C. more: the
-// kernel arguments that follow the strides.
+// Launches the kernel of variant `naive`, `coalesced`, `shared`, `column` or `regblock` with one CTA per tile of
+// C. more: the kernel arguments that follow the strides.
 template <class T, class Kernel, class... More>
 const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
                           More... more) {
@@ -9169,9 +9174,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// Loads a tile of 128 rows (index x) with 32 elements along k. Elements outside the tensor are set to zero. The
-// loads are coalesced in every layout. Each row starts 20 banks after the previous row, because the pitch is 40
-// elements. ldmatrix therefore reads eight rows without bank conflicts.
+// Loads a tile of 128 rows or columns (index x) with 32 elements along k. Elements outside the tensor are set to
+// zero. The loads are coalesced in every layout. Each row starts 20 banks after the previous row, because the
+// pitch is 40 elements. ldmatrix therefore reads eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9194,8 +9199,8 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
         if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
-// Kernel of rung warpmma: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from the
-// products.
+// Kernel of variant `warpmma`: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from
+// the products.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -9263,8 +9268,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
-// Kernel of rung swizzle: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles with 64
-// elements along k.
+// Kernel of variant `swizzle`: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles
+// with 64 elements along k.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                                 int64_t depth, int64_t lda, int64_t ldb) {
@@ -9319,8 +9324,8 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
             kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
 #endif
 }
-// Kernel of rung tmaload: tensor cores multiply by mma.sync, and TMA loads the swizzled tiles. The mbarrier `full`
-// counts the bytes that have arrived.
+// Kernel of variant `tmaload`: tensor cores multiply by mma.sync, and TMA loads the swizzled tiles. The mbarrier
+// `full` counts the bytes that have arrived.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9336,7 +9341,7 @@ __global__ void __launch_bounds__(256)
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
             // The mbarrier always expects the bytes of complete tiles, because TMA writes zeros for elements
-            // outside the tensor and counts these zeros, too.
+            // outside the tensor and counts these zeros as well.
             kbki_bar_expect(&full, sizeof sa + sizeof sb);
             kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
@@ -9433,11 +9438,11 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  Kernel of rung warpgroup: by wgmma, a warpgroup of four warps multiplies operands that are in shared memory.
-    A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX
-    ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma after
-    earlier accesses to the registers that wgmma uses. commit_group closes a group of wgmma instructions, and
-    wait_group waits for the results of a group. */
+/*  Kernel of variant `warpgroup`: by wgmma, a warpgroup of four warps multiplies operands that are in shared
+    memory. A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous
+    (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma
+    after earlier accesses to the registers that wgmma uses. commit_group closes a group of wgmma instructions,
+    and wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9499,7 +9504,7 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Kernel of rung wgmma (double buffering): while wgmma multiplies the operands in one stage, TMA loads the
+// Kernel of variant `wgmma` (double buffering): while wgmma multiplies the operands in one stage, TMA loads the
 // operands of the next step into the other stage.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
@@ -9554,10 +9559,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Kernel of rung ws (warp specialization): one thread of a producer warpgroup keeps a pipeline of four stages
-    full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the stage is
-    full, and `empty` signals that it is empty. The consumer issues the products of a stage before the products
-    of the previous stage have finished. */
+/*  Kernel of variant `ws` (warp specialization): one thread of a producer warpgroup keeps a pipeline of four
+    stages full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the
+    stage is full, and `empty` signals that it is empty. The consumer issues the products of a stage before the
+    products of the previous stage have finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9616,9 +9621,9 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-// Kernel of rung coop (cooperative schedule): two consumer warpgroups share a tile of C of 128 x 256 elements, and
-// each of them computes 64 rows of the tile. The producer releases registers for the consumers, which hold 128
-// sums per thread.
+// Kernel of variant `coop` (cooperative schedule): two consumer warpgroups share a tile of C of 128 x 256
+// elements, and each of them computes 64 rows of the tile. The producer releases registers for the consumers,
+// which hold 128 sums per thread.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9685,10 +9690,10 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Kernel of rung persist (persistent kernel): one CTA per SM computes one tile after another. Tiles are taken
-    in bands of 16 tile rows, column by column within a band, so that L2 keeps the operands of a band. The
-    producer loads the first stages of the next tile while the consumers store the current tile. `turn` counts
-    the pipeline stages over all tiles of the CTA. */
+/*  Kernel of variant `persist` (persistent kernel): one CTA per SM computes one tile after another. Tiles are
+    taken in bands of 16 tile rows, column by column within a band, so that L2 keeps the operands of a band.
+    The producer loads the first stages of the next tile while the consumers store the current tile. `turn`
+    counts the pipeline stages over all tiles of the CTA. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9754,9 +9759,9 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-// Kernel of rung multicast: the two CTAs of a cluster compute tiles one above the other, so both need the same
-// tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty only
-// when the consumers of both CTAs have released it, because both CTAs write to it.
+// Kernel of variant `multicast`: the two CTAs of a cluster compute tiles one above the other, so both need the
+// same tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty
+// only when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9806,7 +9811,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
+                if (step && threadIdx.x % 128 < 2) // thread 0 signals CTA 0, thread 1 CTA 1
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9824,8 +9829,8 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-// Kernel of rung tma: a consumer writes 64 columns of results at a time to a staging buffer. TMA stores the buffer
-// to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
+// Kernel of variant `tma`: a consumer writes 64 columns of results at a time to a staging buffer. TMA stores the
+// buffer to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
 // written again, the thread that started the TMA store of this buffer waits until the store has read it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
@@ -9877,7 +9882,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
+                if (step && threadIdx.x % 128 < 2) // thread 0 signals CTA 0, thread 1 CTA 1
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9952,10 +9957,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // If Flat is true, the loop for edge tiles is unrolled. If this loop is unrolled, the compiler
-            // replaces the if/else by predicated instructions of both loops, so that FMAs fill the gaps between
-            // copies. If Flat is false, the if/else remains a branch. Unrolling makes the kernel faster in layout
-            // NN only.
+            // If `Flat` is true, the loop for edge tiles is unrolled. The compiler then replaces the if/else by
+            // predicated instructions of both branches, so that FMAs fill the gaps between copies. If `Flat` is
+            // false, the if/else remains a branch. Unrolling makes the kernel faster in layout NN only.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9967,8 +9971,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
-// Kernel of rung cpasync: a cp.async pipeline of four stages. Three stages are being loaded while the tiles of the
-// fourth stage are multiplied.
+// Kernel of variant `cpasync`: a cp.async pipeline of four stages. Three stages are being loaded while the tiles
+// of the fourth stage are multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -9986,13 +9990,13 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        // After this barrier, all threads see the tiles of the current stage. All threads have also read the
-        // previous stage, which is overwritten next.
+        // After this barrier, all threads see the tiles of the current stage. Before this barrier, all threads
+        // have read the previous stage, which is overwritten next.
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        // The group of copies may be empty at the end of K. An empty group is closed, too, so that kbki_ahead_wait
-        // is also correct for the last tiles.
+        // At the end of K, a group of copies may be empty. Empty groups are closed as well, because
+        // kbki_ahead_wait counts groups.
         kbki_ahead_close();
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
@@ -10001,9 +10005,9 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
-// Configuration of rung warptile. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN: tile
-// sizes of a warp. LanesM: number of lanes of a warp along M. Stages: stages of the cp.async pipeline. Ctas: CTAs
-// per SM.
+// Configuration of variant `warptile`. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN:
+// tile sizes of a warp. LanesM: number of lanes of a warp along M. Stages: stages of the cp.async pipeline. Ctas:
+// CTAs per SM.
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
@@ -10033,7 +10037,7 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// Kernel of rung warptile, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
+// Kernel of variant `warptile`, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
 // double-buffered fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
@@ -10176,11 +10180,11 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    In shared memory, rungs mma and mmapipe keep the order that the operands have in global memory. Tiles have 64
-    elements along k. A tile of a K-major operand is stored as [x][64]. Any other tile is stored as [64][x], and
-    ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at position c ^ (row % 8). Vectors with the
-    same c of eight consecutive rows are therefore in different banks, so that neither ldmatrix nor the copies have bank
-    conflicts. */
+    In shared memory, variants `mma` and `mmapipe` keep the element order of global memory. Tiles have 64 elements along
+    k. A tile of a K-major operand is stored as [x][64], where x is the row or column. A tile of an operand that is
+    not K-major is stored as [64][x], and ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at
+    position c ^ (row % 8). In eight consecutive rows, the vectors with the same index c are therefore in
+    different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
@@ -10216,7 +10220,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
     static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "all rows of a thread have the same swizzle");
     const T *p, *base;
-    // jump: elements from one pass to the next; turn: elements to advance in addition after the last pass
+    // jump: elements from this thread's vector of one pass to that of the next pass; turn: elements that are added
+    // after the last pass of a tile, so that `p` points to the next tile along k
     int64_t jump, turn;
     // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile. k:
     // index along k, within the tile, of the thread's first element. at: byte offset of the thread's first element
@@ -10228,12 +10233,12 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
         k = Along ? pack * 8 : row;
         p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
-        asm volatile("" : "+l"(jump)); // keeps jump in registers; otherwise the compiler reloads ld for each use
+        asm volatile("" : "+l"(jump)); // keeps `jump` in registers; otherwise the compiler reloads `ld` for each use
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // Returns how many elements, from this thread's vector of pass i on, are inside the tensor. A result of 8 or
-    // more means the complete vector, and a result below 1 means no element.
+    // Returns how many elements, from this thread's vector of pass i on, are inside the tensor. If the result is 8
+    // or more, all 8 elements of the vector are inside the tensor; if it is below 1, no element is inside.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
         // number of values of k from the start of this vector to the end of the tile or of K
         int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k;
@@ -10286,9 +10291,9 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
 
 /*  Computes the addresses at which a lane reads the fragments of an operand by ldmatrix. A fragment has 16 rows
     or columns with 16 elements along k. mma.sync requires a certain order of the fragment's registers, and
-    First selects this order. Which value of First is right depends on the operand and on its layout. If First
-    is true, lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. If First is false,
-    lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
+    `First` selects this order. The correct value of `First` depends on the operand and on its layout. If
+    `First` is true, lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. If `First` is
+    false, lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
     uint32_t at[4]; // addresses of steps 0 to 3 along k if the operand is K-major, else of fragments 0 to 3
@@ -10309,7 +10314,7 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Adds to 16 rows of a warp's 64 x 64 sums the products for one step of 16 values of k.
+// Computes the products for 16 values of k, and adds them to 16 rows of a warp's 64 x 64 sums.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
@@ -10366,8 +10371,8 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
     }
 }
 
-// Kernel of rung mma, with one swizzled buffer per operand. Threads load tiles through registers, synchronise, and
-// multiply by mma.sync.
+// Kernel of variant `mma`, with one swizzled buffer per operand. Threads load tiles through registers,
+// synchronise, and multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10419,8 +10424,8 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// Kernel of rung mmapipe, which combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments,
-// and split-K. blockIdx.y is the index of the split-K slice.
+// Kernel of variant `mmapipe`, which combines a cp.async pipeline of Stages swizzled tiles, double-buffered
+// fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -10445,7 +10450,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    // number of values of k from the tile that is being loaded to the end of K
+    // number of values of k from the start of the tile that is being loaded to the end of K
     int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1);
     auto turn = [&](auto sure) {
 #pragma unroll
@@ -10576,7 +10581,8 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // A 256-wide tile halves the traffic of A, but it is faster only if there are enough tiles and K is long.
+    // A 256-wide tile halves the traffic of A, but such tiles are faster only if there are enough of them and K is
+    // long.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10674,8 +10680,8 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 -----------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// layout in which A is not K-major and B is K-major. In this layout, C = A B is computed as C' = B' A' (X':
-// transpose of X). The rows of this product are the columns of C.
+// layout in which A is not K-major and B is K-major. In this layout, the kernel computes C' = B' A' instead of C =
+// A B (X': transpose of X). The rows of C' are the columns of C.
 #define KBKI_TT (KBK_TN + 1)
 // number of SMs of the largest GPU of compute capability 9.0, for which the workspace is sized
 #define KBKI_WG_SMS 132
@@ -10902,8 +10908,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// TMA pipeline between the producer and the consumers. One thread of every group of Each consumer threads arrives
-// at the `empty` mbarrier of a slot.
+// TMA pipeline between the producer and the consumers. To release a slot, one thread in every `Each` consumer
+// threads arrives at the `empty` mbarrier of this slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10965,8 +10971,8 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    // The do loop processes one stage at a time: all stages if there are several blocks, else the first stage of
-    // an odd number of stages.
+    // The `do` loop processes one stage at a time. If there are several blocks, it processes all stages; otherwise
+    // it processes the first stage if the number of stages is odd.
     if (Plan::blocks > 1 || depth % 2) {
 #pragma unroll 1
         do {
@@ -11139,8 +11145,8 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     int64_t clusters = io.whole ? io.whole : units * io.slices;
     if (clusters > slots) clusters = slots;
     cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
-    // A cluster of one CTA is launched without the cluster attribute. With the attribute, a launch takes longer:
-    // 6.4 us instead of 5.2 us for M = N = K = 1024.
+    // A cluster of one CTA is launched without the cluster attribute, because this attribute makes a launch
+    // slower: 6.4 us instead of 5.2 us for M = N = K = 1024.
     cfg.numAttrs = Plan::pair > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
@@ -11204,14 +11210,15 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
     operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
     16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
-    in memory. A and B have the same permutation, so the sums do not change. Each of eight warps computes the
-    products for a part of K, and the sums of the warps are added in a fixed order. */
+    in memory. The elements of A and of B are permuted in the same way, so the sums do not change. Each of
+    eight warps computes the products for a part of K, and the sums of the warps are added in a fixed
+    order. */
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
     // Loads this thread's elements of A and of B for 64 values of k. If Whole is false, only `left` values of k
-    // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets in A and in
-    // B, in elements, of the thread's rows at this position.
+    // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets, in
+    // elements, at which the thread starts to read its rows of A and of B.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11292,12 +11299,12 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, kbki_mm_stream_k keeps
-    more loads in flight than kbki_mm_thin_k. The kernel has Ctas persistent CTAs per SM, each with one producer
-    warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix
-    B is therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64
-    values of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
-    neighbouring addresses are requested together. */
+/*  Configuration of kbki_mm_stream_k, which multiplies up to 16 rows of A by a large matrix B. By TMA,
+    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The kernel runs `Ctas` persistent CTAs per
+    SM, each with one producer warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have
+    64 rows, but A has at most 16. The large matrix B is therefore the first operand, and the result is the
+    transpose of C. A pipeline stage holds Wide * 64 values of k. If `Wide` is more than 1, a TMA copy loads 8
+    columns for all values of k of the stage, so that neighbouring addresses are requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
@@ -11495,14 +11502,14 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     return line * elem % 32 != 0;
 }
 /*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
-    compute the product. The model assumes that an SM computes one tile per wave. A tile takes the time of its
-    pipeline stages, 900 cycles for the first loads, and 3600 cycles per 32768 results for the epilogue. The
-    ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM loads 73 bytes per
-    cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the last wave, but adds
-    3700 cycles, and 0.024 cycles per byte of the sums of all slices of a tile. DRAM moves 1500 bytes per cycle
-    for all SMs together. The time of the computation overlaps with the time of the DRAM traffic, except for 19
-    % of the shorter time. A launch takes 4700 cycles; clusters add 1350 cycles. All constants were fitted to
-    measured times of bf16 products on an H100 at 1.98 GHz. */
+    compute the product. The model assumes that an SM computes one tile per wave. The time of a tile is the
+    time of its pipeline stages, plus 900 cycles for the first loads, plus 3600 cycles per 32768 results for
+    the epilogue. The ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM
+    loads 73 bytes per cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the
+    last wave. Its own cost is 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all slices
+    of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation overlaps with
+    the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700 cycles; clusters
+    add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100 at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11546,9 +11553,9 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     }
     return most;
 }
-// kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that rung tf32 needs for
-// all products of a batch. If the operand is not copied, kbki_tf32_copy returns 0 bytes. kbki_scratch_tf32 returns
-// the bytes of the complete workspace.
+// kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that variant `tf32` needs
+// for all products of a batch. If the operand is not copied, kbki_tf32_copy returns 0 bytes. kbki_scratch_tf32
+// returns the bytes of the complete workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11606,7 +11613,8 @@ KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned
 // success, otherwise the reason why the entry was not added.
 KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     kbki_tuned* at = kbki_tuned_find(list, t);
-    // the array is full when its number of entries is 0 or a power of two
+    // the array is enlarged when its number of entries is 0 or a power of two; at any other number, it has a free
+    // entry
     if (!at && (list->count & (list->count - 1)) == 0) {
         kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
         if (!more) return "out of memory for tuned choices";
@@ -11719,9 +11727,10 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// Returns the address of a thread-local pointer. The pointer is NULL unless kbk_tune is launching a kernel. While
-// kbk_tune launches, the pointer points to the choice of configuration that the launch must use, and the launch
-// stores its shape in this choice. If the choice has way = -1, the launch chooses a configuration as usual.
+// Returns the address of a thread-local pointer, which is NULL unless kbk_tune is launching a kernel. While
+// kbk_tune launches a kernel, the pointer points to the choice of configuration that this launch must use, and the
+// launch stores its shape in the choice. If `way` of the choice is -1, the launch chooses a configuration as if
+// kbk_tune were not running.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
@@ -11775,7 +11784,8 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // The workspace is used only for operands at unaligned addresses, but its size is always checked.
+            // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
+            // required size does not depend on the alignment of the operands.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11793,16 +11803,17 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand has
-    panels of 32 elements for 32 values of k. wgmma reads 32-bit operands only if they are K-major, so threads
-    load the first operand into registers. Each lane loads the elements of two values of k at a time. Lanes with
-    an odd index load the two elements in reverse order, which avoids bank conflicts. */
+/*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand consists
+    of panels. A panel has one line of 32 elements for each of 32 values of k. wgmma reads 32-bit operands only
+    if they are K-major, so threads load the first operand into registers. Each lane loads the elements of two
+    values of k at a time. Lanes with an odd index load the two elements in reverse order, which avoids bank
+    conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
     const char* first; // address of the element that this lane loads first
-    // second: byte offset from `first` to the lane's element of its second value of k; down: byte offset from
-    // `first` to the lane's element eight rows further
+    // second: offset from `first`, in bytes, of the element for the lane's second value of k; down: offset from
+    // `first`, in bytes, of the element eight rows further down
     int second, down;
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
@@ -11996,8 +12007,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
                products use all SMs, too
-    99 cublas  cublasLtMatmul; fast accumulation is off, because it keeps sums of any length in the tensor cores.
-               Workspace: 32 MiB
+    99 cublas cublasLtMatmul; fast accumulation is off: it would keep sums over all of K in the tensor cores,
+    with about 14 bits. Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
     Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
@@ -12037,8 +12048,8 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// Returns NULL if TMA can load A and B, otherwise the reason why not. All other errors are detected when the
-// kernel is launched.
+// Returns NULL if TMA can load A and B, otherwise the reason why not. Other errors, such as an unsupported layout,
+// are detected when the kernel is launched.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -12111,9 +12122,10 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
-// Chooses a cuBLASLt algorithm for the shape and the alignment of a product. cuBLASLt is column-major and computes
-// C' = B A' (X': transpose of X), so the first operand is transposed. The scale factors are set before the
-// algorithm is chosen, because not every algorithm supports them. Returns NULL on success, otherwise an error.
+// Chooses a cuBLASLt algorithm for the shape and the alignment of a product. cuBLASLt is column-major, so it reads
+// each row-major matrix X as X', the transpose of X. C = A B' is therefore computed as C' = B A', and its first
+// operand, B, is passed as transposed. The scale factors are set before the algorithm is chosen, because not every
+// algorithm supports them. Returns NULL on success, otherwise an error.
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -12226,7 +12238,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// The unit of the oracle is one row of C of one product. Computing a unit needs the complete B of this product.
+// The oracle (CPU reference) computes C row by row. One row needs the complete matrix B of its product.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
@@ -12454,8 +12466,8 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     return kbki_launched();
 }
 
-// Kernels of rung naive: the first kernel has one thread per score, the second kernel has one thread per row of
-// scores, and the third kernel has one thread per element of o.
+// Kernels of variant `naive`: the first kernel has one thread per score, the second kernel has one thread per row
+// of scores, and the third kernel has one thread per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
                                           float scale, int causal) {
@@ -12513,10 +12525,10 @@ __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* fro
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  Kernel of rung online: one warp processes one row of q. For each tile of 32 keys, a lane computes one score
-    and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running
-    maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank conflicts when
-    the lanes of a warp read a column. */
+/*  Kernel of variant `online`: one warp processes one row of q. For each tile of 32 keys, a lane computes one
+    score and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the
+    running maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank
+    conflicts when the lanes of a warp read a column. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(256, 4)
     kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12566,12 +12578,12 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 
 // ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
 
-/*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
+/*  Variant `flash` holds three f32 tiles in shared memory: 64 rows of q, 64 rows of k or v, and the
     probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
-    output. Of the scores of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Columns 4 x to 4
-    x + 3 of every 64 columns of the output are computed by the thread, too. Rows in shared memory are padded by
-    4 floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp
-    share the same four rows, so reductions over a row use shuffles. */
+    output. In these rows, the thread computes columns x, x + 16, x + 32 and x + 48 of a tile of scores, and
+    columns 4 x to 4 x + 3 of every 64 columns of the output. Rows in shared memory are padded by 4 floats, so
+    that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share the same
+    four rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12590,10 +12602,10 @@ __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], cons
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  Base of the exponents for one step of the online softmax, in which the running maximum rises from `before`
-    to `top`. The caller multiplies earlier sums by `factor` and computes exponents relative to b. If the
-    rounding error of the base is large (`coarse`, see kbki_coarse), the caller first subtracts `top` from the
-    scores, which is exact, and b is 0. */
+/*  Computes, for one step of the online softmax, the base b of the exponentials 2^(score * log2_scale - b).
+    In this step, the running maximum rises from `before` to `top`, and the caller multiplies earlier sums by
+    `factor`. If the rounding error of b would be large, `coarse` is true (see kbki_coarse) and b is 0; the
+    caller then first subtracts `top` from the scores, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12646,7 +12658,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// Kernel of rung flash: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
+// Kernel of variant `flash`: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12827,9 +12839,9 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-// Kernel of rung warpmma: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
-// lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes hold
-// the scores of a row.
+// Kernel of variant `warpmma`: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8
+// scores, lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes
+// hold the scores of a row.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12915,9 +12927,10 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block; left_bit,
-// right_bit: swizzled chunk of 16 bytes. `left` is for a first operand of mma, and, with ldmatrix .trans, also for
-// a second operand that is stored by rows. `right` is for a second operand that is stored by columns.
+// Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block that the
+// lane reads; left_bit, right_bit: index of the 16-byte chunk in this row, after the swizzle. `left` is for a
+// first operand of mma, and, with ldmatrix .trans, also for a second operand that is stored by rows. `right` is
+// for a second operand that is stored by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -12955,8 +12968,8 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
 }
 
 // Computes a b' in 16 x 8 blocks s[m][n]. a and b are in shared memory, as rows of Dim elements. Operands are
-// loaded Ahead steps before the mma that uses them. The one or two other warps per scheduler are too few to hide
-// the latency of operand loads.
+// loaded `Ahead` steps before the mma that uses them, because a scheduler has only one or two other warps, too few
+// to hide the latency of operand loads.
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -13015,9 +13028,9 @@ template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int
     for (int i = 0; i < Keys / 2; i++)
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
-// Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the exponents.
-// Returns whether any row of the warp has a new maximum. If a row has a new maximum, the caller must multiply
-// earlier sums by `factor`.
+// Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the
+// exponentials (see kbki_attn_base). Returns whether any row of the warp has a new maximum. If a row has a new
+// maximum, the caller must multiply earlier sums by `factor`.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -13105,7 +13118,7 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
 }
 // Number of keys per buffer of K or V, chosen so that two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// Kernel of rung flashmma: a CTA processes 128 rows of q in four warps of 32 rows each. K and V are
+// Kernel of variant `flashmma`: a CTA processes 128 rows of q in four warps of 32 rows each. K and V are
 // double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
@@ -13276,9 +13289,9 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashws and, with three consumer warpgroups, of rung flashrs. The last warpgroup is the producer.
-// One thread of the producer loads q, then fills a ring of slots; each slot has 128 rows of K and of V. Each
-// consumer warpgroup processes 64 rows of q.
+// Kernel of variant `flashws` and, with three consumer warpgroups, of variant `flashrs`. The last warpgroup is the
+// producer. One thread of the producer loads q, then fills a ring of slots; each slot has 128 rows of K and of V.
+// Each consumer warpgroup processes 64 rows of q.
 template <class T, int Dim, int Groups>
 __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -13368,8 +13381,8 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-// Kernel of rung pingpong: a consumer issues two products together: the scores of a tile, and the product of the
-// previous tile's probabilities with V. The tensor cores are therefore busy during the exponentials. The two
+// Kernel of variant `pingpong`: a consumer issues two products together: the scores of a tile, and the product of
+// the previous tile's probabilities with V. The tensor cores are therefore busy during the exponentials. The two
 // consumers issue products alternately.
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
@@ -13522,8 +13535,8 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Configuration of the kernel of rung flashpp. Groups: number of consumer warpgroups; each processes 64 rows
-    of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
+/*  Configuration of the kernel of variant `flashpp`. Groups: number of consumer warpgroups; each processes 64
+    rows of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
     pipeline. ItemPs: picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an
     H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
@@ -13545,14 +13558,16 @@ template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> stru
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
 /*  Division of the rows of q into work items. A CTA processes one work item at a time. A big item has rows for
-    all consumer warpgroups. Heads with an index below `cut` have big items, followed by small items. Heads from
-    index `cut` on have small items only. The heads below `cut` form sections of `span` heads. Within a section,
-    work items are ordered by row, then by head, so that K and V of the section stay in L2. */
+    all consumer warpgroups, and a small item has at most `small` rows. Heads with an index below `cut` have big
+    items, followed by small items. Heads from index `cut` on have small items only. The heads below `cut` form
+    sections of `span` heads. Within a section, work items are ordered by row, then by head, so that K and V of
+    the section stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    // tiles: number of work items of a head below `cut`; bigs: number of big items among them
+    // tiles: number of work items per head, for heads with an index below `cut`; bigs: number of big items among
+    // these work items
     int tiles, bigs;
-    // small: rows of q per small item; smalls: number of small items of each head from `cut` on
+    // small: rows of q per small item; smalls: number of small items per head, for heads from index `cut` on
     int small, smalls;
     // cut: index of the first head without big items; span: heads per section; section: work items per section
     int cut, span, section;
@@ -13829,11 +13844,11 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
 }
 /*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous
     tile's probabilities with V, even if the previous tile belongs to the previous work item. Two products of a
-    consumer are then in flight (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2).
-    ptxas chooses the place of the exponentials: it puts most of them after the wait for the product with V. A
-    version that forced all exponentials before the wait for the product with V took 1 to 2 % longer on an H200.
-    first: whether the scores belong to the first tile of a work item. fresh: whether the product with V belongs
-    to the first tile of a work item. */
+    consumer are therefore in flight at the same time (intra-warpgroup pipelining, FlashAttention-3, Shah et al.
+    2024, section 3.2). ptxas chooses the place of the exponentials: it puts most of them after the wait for the
+    product with V. Computing all exponentials before the wait for the product with V took 1 to 2 % longer on
+    an H200. first: whether the scores belong to the first tile of a work item. fresh: whether the product with
+    V belongs to the first tile of a work item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13895,7 +13910,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashpp: the last warpgroup loads by TMA, and the other warpgroups compute.
+// Kernel of variant `flashpp`: the last warpgroup loads by TMA, and the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -14005,7 +14020,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    // without a mask 1, else the number of heads whose K and V together fit into L2
+    // span: 1 without a causal mask, else the number of heads whose K and V together fit into L2
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
@@ -14016,7 +14031,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// configurations of the kernel of rung flashpp, named after d and the number of consumer warpgroups
+// configurations of the kernel of variant `flashpp`, named after d and the number of consumer warpgroups
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
@@ -14093,8 +14108,8 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// Probability p and derivative ds for one pair of row and key. about: ds, computed with the sum of the absolute
-// values of its two terms instead of with their difference.
+// Probability p and derivative ds for one pair of row and key. about: scale of the rounding error of ds. ds is p
+// times a difference of two terms; `about` is p times the sum of their absolute values.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -14146,7 +14161,7 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row: lse * log2(e), and D = do o; each head is padded to a multiple of 64 rows
+    float2* stat; // per row: lse * log2(e), and D = sum(do * o); a head is padded to a multiple of 64 rows
     float* sum;   // sums of dq in f32, in the workspace
     int64_t heads, rows;
     float scale;
@@ -14172,8 +14187,8 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Checks the workspace of rungs flashmma and flashws, and sets io->stat and io->sum to its parts. Returns NULL on
-// success, otherwise an error.
+// Checks the workspace of variants `flashmma` and `flashws`, and sets io->stat and io->sum to its parts. Returns
+// NULL on success, otherwise an error.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -14181,8 +14196,8 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Kernels of rung naive: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one thread
-// per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
+// Kernels of variant `naive`: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one
+// thread per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -14235,8 +14250,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches the two passes of a rung that recomputes p and ds in each pass. Kernel `query` is the first pass, which
-// computes dq. Kernel `key` is the second pass, which computes dk and dv.
+// Launches the two passes of a variant that recomputes p and ds in each pass. Kernel `query` is the first pass,
+// which computes dq. Kernel `key` is the second pass, which computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -14260,13 +14275,13 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
 
 // ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
 
-/*  Rung flash makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
-    stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and loops
-    over all keys. The second pass (Keys is true) computes dk and dv; a CTA of this pass keeps 32 keys, and
-    loops over all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds
-    three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in
-    >>attention_simt. Thread (y, x) of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x
-    and x + 16 of the loop operand. Of every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
+/*  Variant `flash` makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
+    stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of `do`, and loops over
+    all keys. The second pass (`Keys` is true) computes dk and dv; a CTA of this pass keeps 32 keys, and loops over
+    all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds three f32 tiles
+    of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in >>attention_simt. Thread (y, x)
+    of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x and x + 16 of the loop operand. Of
+    every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -14282,7 +14297,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
-        // Returns whether the pair of the thread's kept row r and of row at + i of the loop operand is masked.
+        // Returns whether the mask hides a pair of rows: row `r` of those that this thread keeps, and row `at + i`
+        // of the loop operand.
         auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
             return row >= n || key >= n || (io.causal && key > row);
@@ -14340,11 +14356,11 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Rung warpmma makes two passes over all pairs of row and key, like rung flash. A CTA keeps rows of two
-    operands in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and
-    do, it loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a
-    and b, and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
-    mma.sync, as in rung 5 of the forward pass. */
+/*  Variant `warpmma` makes two passes over all pairs of row and key, like variant `flash`. A CTA keeps rows of
+    two operands in arrays `a` and `b`, and loops over the rows of two other operands in arrays `u` and `w`. If
+    a CTA keeps rows of q and `do`, it loops over k and v; if it keeps rows of k and v, it loops over q and
+    `do`. A warp keeps 16 rows of `a` and `b`, and processes 16 rows of `u` and `w` at a time. p and ds have
+    the register layout of a first operand of mma.sync, as in rung 5 of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14357,7 +14373,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
-        __syncthreads(); // all warps have read the previous tiles u and w
+        __syncthreads(); // all warps have read the previous tiles `u` and `w`
         kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
         kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
         __syncthreads();
@@ -14395,9 +14411,9 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
-// First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
-// the last tile get an infinite base, so that p is zero. Each lane reads 8 elements of do and of o, and sets 8
-// sums of dq to zero.
+// First kernel of variants `flashmma` and `flashws`: computes, for every row, D and the base lse * log2(e) of the
+// exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
+// Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14428,7 +14444,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last kernel of rungs flashmma and flashws: converts the sums of dq from the layout of the main kernel's
+// Last kernel of variants `flashmma` and `flashws`: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
@@ -14450,19 +14466,19 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  Configuration of rung flashmma. A warp keeps 32 keys and processes 32 rows of q at a time, so that each
-    operand read from shared memory serves two mma instructions. Scores are computed transposed, with keys as
-    rows. Therefore, p and ds have the register layout of a first operand, which the products for dv and dk
-    need. At d = 64, dk and dv of 32 keys fill the registers of a warp. At d = 128, two warps share 32 keys.
-    Each of the two warps computes the scores of half of the rows of q, and half of the columns of dk and dv.
-    The two warps exchange p and ds through shared memory. */
+/*  Configuration of variant `flashmma`. A warp keeps 32 keys and processes 32 rows of q at a time, so that
+    each operand read from shared memory serves two mma instructions. Scores are computed transposed, with
+    keys as rows. Therefore, p and ds have the register layout of a first operand, which the products for dv
+    and dk need. At d = 64, dk and dv of 32 keys fill the registers of a warp. At d = 128, two warps share 32
+    keys. Each of the two warps computes the scores of half of the rows of q, and half of the columns of dk
+    and dv. The two warps exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    // buffers: number of buffers for tiles of q, and for tiles of do
+    // buffers: number of buffers for tiles of q, and for tiles of `do`
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1;
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // kept: number of tiles of ds in shared memory. If only one tile of ds fits (before compute capability 9.0),
-    // computing dq needs an additional barrier.
+    // kept: number of tiles of ds in shared memory. Before compute capability 9.0, shared memory may have room for
+    // only one tile of ds. Computing dq then needs an additional barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14486,8 +14502,8 @@ __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lan
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
 // Computes p and ds of 32 keys, from `key` on, for 32 rows of q, from `row` on. part: index of `row` in its tile.
-// The exponentials overlap with the second product (do v), because neither of them depends on the other. hidden: 1
-// if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0.
+// The exponentials overlap with the product of `do` and v, because neither of them depends on the other. hidden: 2
+// if the causal mask hides some pairs of row and key, else 1 if some rows or keys are beyond the last one, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14563,7 +14579,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-// State of a warp of rung flashmma: the addresses of its CTA's tiles in shared memory, its keys, and its sums.
+// State of a warp of variant `flashmma`: the addresses of its CTA's tiles in shared memory, its keys, and its
+// sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
@@ -14622,13 +14639,13 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // each of the two products: 32 keys by 32 rows of q by 64 columns of dv or dk
+        // each of the two products has 32 keys, 64 columns of dv or dk, and sums over 32 rows of q
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// Kernel of rung flashmma: a CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q and do
-// at a time.
+// Kernel of variant `flashmma`: a CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q
+// and of `do` at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14658,7 +14675,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        // all warps have read the current rows of q and do, which the next rows overwrite while dq is computed
+        // all warps have read the current rows of q and `do`, which the next rows overwrite while dq is computed
         __syncthreads();
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
@@ -14689,8 +14706,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// Launches the kernel of rung flashmma with 64 keys per CTA and one buffer for rows of q and do. The configuration
-// with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
+// Launches the kernel of variant `flashmma` with 64 keys per CTA and one buffer for rows of q and `do`. The
+// configuration with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14736,15 +14753,16 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
 
     Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
-    computes D and the bases of the exponents. The last kernel converts the sums of dq to rows of dq. Rows and keys
-    beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs.
-    do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts the f32 sums
+    of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are read as zeros
+    (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k and v must be
+    aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-// Configuration of rung flashws. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds, and two
-// buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored panel
-// by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
+// Configuration of variant `flashws`. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds,
+// and two buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored
+// panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
     static constexpr bool stay = Stay; // whether the kernel is persistent, with at most one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
@@ -14848,7 +14866,7 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
-// --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
+// --- a consumer warpgroup. s: scores, then p, in f32; t: `do` v, then ds, in f32; p and x: p and ds in 16 bits.
 //     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
     kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
@@ -14904,8 +14922,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Returns the statistics of the two rows of q that this thread holds as columns of block b: for each row, the
-    // base of the exponents and D.
+    // Returns the statistics of two rows of q: for each row, the base of the exponentials, and D. Both rows are
+    // columns of block b, in which this thread holds their scores.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -14976,7 +14994,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows of q and do: its first row, its pipeline slot, and its byte offsets in shared memory.
+// A tile of rows of q and `do`: its first row, its pipeline slot, and its byte offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -14986,7 +15004,7 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-// Processes a tile of rows of q and do. When the scores of this tile are issued, the product for dk and the
+// Processes a tile of rows of q and `do`. When the scores of this tile are issued, the product for dk and the
 // atomics for dq of the previous tile may still be running. A pipeline slot is released after the product for dk,
 // because this product reads the slot last.
 template <class T, class Plan>
@@ -15066,8 +15084,8 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashws, with warp specialization. The first warpgroup loads by TMA. Each of the two other
-// warpgroups keeps dk and dv of 64 keys.
+// Kernel of variant `flashws`, with warp specialization. The first warpgroup loads by TMA. Each of the two
+// consumer warpgroups keeps dk and dv of 64 keys.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -15104,7 +15122,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // span: number of heads whose rows of q and do and whose f32 sums of dq together fit into L2
+    // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -15198,8 +15216,8 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs none, or if kbk_launch rejects
-// the shape.
+// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs no workspace, or if kbk_launch
+// rejects the shape.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
@@ -15275,11 +15293,11 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     the fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the
     file that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first
     launch of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
-    kbk_tuned_load. variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the contents
-    of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before this header, or a
-    function of the caller. kbk_tune synchronises the device. Do not call kbk_tune or kbk_tuned_load while
-    another thread launches kernels. Returns NULL on success, otherwise the reason why no configuration was kept
-    or why the file was not written. */
+    kbk_tuned_load. variant: row of the table with the name `select` or `tf32`, for matmul, matmul_e4m3 or bmm.
+    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
+    was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the
+    reason why no configuration was kept or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15333,8 +15351,9 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 
 /*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1. The
     number of a row may differ between libraries that were built with different options. Tensors of the row's
-    element type must be aligned to alignment[dtype] bytes. Tensors of another type (kbk_tensor.kind) must be
-    aligned to the size of an element, and the workspace to 256 bytes. */
+    element type must be aligned to alignment[dtype] bytes. If the type of a tensor differs from the row's
+    element type (kbk_tensor.kind), the tensor must be aligned to the size of its elements. The workspace
+    must be aligned to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
     const char* group;             // name of the operation's group, as in KBK_ONLY
