@@ -8484,7 +8484,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 /*  rope fwd -------------------------------------------------------------------------------------------------
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
-                   cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
+                   cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same values
     The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
     16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. These
     two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
@@ -8621,23 +8621,23 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- a warp reads one sector of A and neighbouring elements of B (Boehm 2022, "How to Optimize a CUDA
                 Matmul Kernel for cuBLAS-like Performance", kernel 2)
     3 shared    32 x 32 tiles in shared memory
-                <- 32 times fewer global loads. Shared memory limits: two loads per FMA
+                <- 32 times fewer global loads. Shared memory is the limit: each FMA needs two loads from it
     4 column    1-D block tiling: 64 x 64 tiles, 8 results of a column per thread
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
-                <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
-                columns are 8 apart read the same banks (437 M conflicts), until rung 6 moves them
-    6 vec       loads and stores of four elements, A transposed when it is stored in its tile
-                <- a quarter of the load and store instructions
+                <- 16 values from shared memory feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy").
+                Threads whose columns are 8 apart read the same banks (437 M conflicts); rung 6 avoids this
+    6 vec       each load and store moves four elements; A is transposed when it is stored in shared memory
+                <- a quarter of the load and store instructions of rung 5
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
     8 warptile  f32: one tile size for the CTA, one for each warp, and one for each thread. Fragments are
                 double-buffered in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
-                <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
-                Operands of a band stay in L2, and split-K lets a small product use all SMs
-    7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: the production kernel in >>matmul_select combines the ideas of rungs 9 to 16 with split-K, batches and
-    any alignment
+                <- 128 FMAs per six 16-byte loads, which are issued one value of k ahead (the tiling hierarchy of
+                CUTLASS). Operands of a band stay in L2, and split-K lets a small product use all SMs
+    Rungs 7 to 16 for f16 and bf16 use tensor cores and are in >>matmul_steps. Rungs 17 and 18, for compute capability
+    8.0 to 8.9, are in >>matmul_mma. Rungs 19 and 20 are the production kernel in >>matmul_select, which combines the
+    ideas of rungs 9 to 16 with split-K, batches and any alignment.
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -9106,13 +9106,14 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The 32
                 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and ldmatrix
                 loads them in that order from shared memory
-    8 swizzle   tiles 64 deep, copied by 16-byte vectors; vector p of row r is stored in place p ^ r % 8
-                <- an eighth of the load instructions. Without swizzle or padding, the eight rows of 128 bytes that
-                ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
-    9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
+    8 swizzle   tiles are 64 deep and copied in 16-byte vectors; vector p of row r is stored in place p ^ r % 8
+                <- an eighth of the load instructions of rung 7. Without swizzle or padding, the eight rows of 128
+                bytes that ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
+    9 tmaload one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the copied
+    bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup wgmma multiplies the tiles of rung 9. The four warps of a warpgroup execute each wgmma together.
-                One wgmma multiplies 64 x 16 by 16 x 128 elements
+    10 warpgroup wgmma multiplies tiles that are loaded as in rung 9. The four warps of a warpgroup execute each
+                wgmma together. One wgmma multiplies 64 x 16 by 16 x 128 elements
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
@@ -9122,12 +9123,12 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- the consumer waits for data only, and issues products before the previous ones have finished
     13 coop     128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the producer
                 releases registers for the consumers (setmaxnreg)
-                <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
+                <- per FLOP, TMA loads three quarters of the bytes that it loads for 128 x 128 tiles
     14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
     15 multicast the two CTAs of a cluster share the same tile of B: each CTA multicasts half of the tile by TMA
-                <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
-                epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
+                <- two thirds of rung 14's traffic from L2 to shared memory. No gain at M = N = K = 4096: stores
+                of the epilogue without TMA limit rungs 14 and 15; DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                 <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
@@ -9260,7 +9261,7 @@ __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t l
     }
 }
 // Reads a fragment of mma.sync from a tile: 16 rows of A or 16 columns of B, with 16 elements along k. Second:
-// true for operand B, whose fragment has registers 1 and 2 exchanged.
+// true for operand B, whose fragment has registers 1 and 2 exchanged, compared with that of A.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -10168,8 +10169,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 
 /*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
-               <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
-               are idle while a tile is loaded
+               <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size of f32. The
+               tensor cores are idle while a tile is loaded
     18 mmapipe cp.async pipeline of three tiles (multistage). Fragments are double-buffered in registers.
                CTAs take the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
@@ -10212,7 +10213,8 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
 }
 
 // Copies the tiles of one operand, one after the other along k. A tile has Breadth rows or columns and 64 elements
-// along k. Thread t copies the 16-byte vector t % packs of several rows. Along: whether the operand is K-major.
+// along k. Thread t copies, in several rows, the 16-byte vector with index t % packs. Along: whether the operand
+// is K-major.
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
@@ -11032,7 +11034,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     stage. In the ping-pong schedule, each of two consumers takes every other work unit. A consumer starts a
     work unit when the other consumer has issued the last products of the preceding unit. The named barriers 3
     and 4 signal that the last products of a work unit have been issued. The two consumers must alternate,
-    because an mbarrier distinguishes only odd and even phases: a consumer must never be two phases late. */
+    because an mbarrier distinguishes only odd and even phases: a consumer that falls two phases behind would
+    wait for the wrong phase. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
@@ -11439,13 +11442,14 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
-                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the other
-                 slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023) balances any
-                 number of tiles, but one of its stages takes 1.3 to 1.4 times as long (fitted to times on an H100).
-                 The presumed reason, which no counter shows: its CTAs work on different parts of K at the same time.
-                 Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are copied first (workspace: as
-                 for 18)
-    bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
+                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
+                 of the other slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023)
+                 balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as long (fitted to
+                 times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
+                 different parts of K at the same time.
+                 Products of up to 16 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
+                 first (workspace: as for rung 18)
+    bound by     arithmetic, like rungs 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
@@ -11799,7 +11803,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     20 tf32      rung 19 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
                  from shared memory only if they are K-major. In layouts NN and TN the product is therefore C' = B' A',
                  and threads load B' into registers. In layout TN, A is first transposed into the workspace
-                 (4*M*K bytes). A B whose rows are not 16-byte aligned is transposed, too (4*K*N bytes)
+                 (4*M*K bytes). If the rows of B are not 16-byte aligned, B is transposed as well (4*K*N bytes)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11998,22 +12002,23 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     2 shared   32 x 32 tiles in shared memory, as f32
                                                  <- 32 times fewer loads and conversions; still FMAs
     3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
-               two consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
+               two consumer warpgroups; a wgmma has 32 values of k; threads add the sums of every 128 values in f32
                                                  <- twice the products per clock of 16-bit types. Tensor cores keep
                about 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
-    4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
-               smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K of the tiles of the
-               last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
-                                                 <- at least a quarter less traffic from L2 per product; small
-               products use all SMs, too
-    99 cublas cublasLtMatmul; fast accumulation is off: it would keep sums over all of K in the tensor cores,
-    with about 14 bits. Workspace: 32 MiB
+    4 select   256 x 128 tiles; a warpgroup computes its two halves of a tile one after the other in the same
+               registers; smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU. If the last wave
+               of tiles leaves more than half of the SMs idle, its tiles are split along K (workspace: 4 bytes per
+               result of a tile and SM)
+                                                 <- per product, at least a quarter less traffic from L2 than in
+               rung 3; small products use all SMs as well
+    99 cublas  cublasLtMatmul; fast accumulation is off: it would keep sums over all of K in the tensor cores,
+               with about 14 bits. Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
-    of 16, and C and both scale factors aligned to 16 bytes. If the requirements of a rung are not met, the rung returns
-    an error. */
+    Rungs 3, 4 and 99 need K to be a multiple of 16, and A and B aligned to 16 bytes. Only rung 99 needs N to be a
+    multiple of 16, and C and both scale factors aligned to 16 bytes. If the requirements of a rung are not met, the
+    rung returns an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -12312,8 +12317,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
                                                         times, and every FMA loads its operands through the caches.
                                                         S <= 2048
-    2 cublas   cuBLAS for both products, own softmax <- tensor cores; the scores still go through memory
-    3 online   warp per row, online softmax          <- a running maximum and sum (Milakov & Gimelshein 2018) make
+    2 cublas   cuBLAS for both products, own softmax <- tensor cores, but the scores still go through memory
+    3 online   warp per row of q, online softmax     <- a running maximum and sum (Milakov & Gimelshein 2018) make
                                                         one pass enough: nothing of size S^2 is in memory. Every
                                                         FMA still loads one or two operands from shared memory
     4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
@@ -12325,9 +12330,10 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     6 flashmma FlashAttention-2 on tensor cores      <- production kernel for 8.0; in >>attention_mma
     7 flashws, 8 flashrs, 9 pingpong   wgmma and TMA <- in >>attention_hopper, compared with 5
     10 flashpp FlashAttention-3, persistent          <- production kernel for 9.0; in >>attention_wgmma
-    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a v that the
-               causal mask hides has no effect in naive, online and flash. The kernels on tensor cores multiply it by
-               a probability of zero, as FlashAttention and cuDNN do: rows of the same tile become NaN
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a row of v
+               that the causal mask hides has no effect in `naive`, `online` and `flash`. The kernels on tensor cores
+               multiply this row by a probability of zero, so that rows of the same tile become NaN.
+               FlashAttention and cuDNN do the same
     predict    before you run it: the two products of 64 rows by 128 keys at d = 128 take 1024 clocks of an SM's
                tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak can
                a kernel reach if products and exponentials alternate, and which rung first exceeds this share?
@@ -12782,7 +12788,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     A warp has 32 rows, so that an operand read from shared memory serves two mma instructions. With 16 rows per warp,
     reading operands takes longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
     An SM runs two CTAs, so that one CTA computes exponentials while the other multiplies. Within a warp, the
-    exponentials of 16 keys are also interleaved with the mma instructions of the previous 16 keys.
+    exponentials of 16 keys are interleaved with the mma instructions of the previous 16 keys.
     The output is rarely rescaled: if no row of a warp has a new maximum, the warp skips the multiplications. */
 #ifdef __CUDACC__
 
@@ -13214,7 +13220,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// --- what the rungs share. A warpgroup has 64 rows of q; thread t has rows t / 32 * 16 + t % 32 / 4 and + 8 of them.
+// --- shared by rungs 7 to 10. A warpgroup has 64 rows of q; thread t has row t / 32 * 16 + t % 32 / 4, and this row
+//     plus 8.
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
@@ -13607,8 +13614,8 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup also signal that its task
-// is full or empty.
+// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup signal for both, its rows
+// of q and its task, that they are full or empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -14063,7 +14070,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of the terms added
-    1 naive    p and ds in memory                 <- slow for the reasons of forward, with two matrices. S <= 2048
+    1 naive    p and ds in memory                 <- slow as in the forward pass, with two S^2 matrices. S <= 2048
     4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- nothing of size S^2 in memory: p and ds are recomputed, twice,
                                                      so five products become seven (recomputation: Dao et al. 2022).
                                                      An operand serves several FMAs. FMAs are the limit
@@ -14074,10 +14081,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                                                      dq in f32, in the layout of accumulators, so that they are
                                                      coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that sees no key): p = 0. Scores beyond 2^20 are not supported, because an
-               f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a row or key that
-               the causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do
-               by zeros there
+    bound by   arithmetic. If lse = -inf (the row sees no key), p = 0. Scores beyond 2^20 are not supported,
+               because an f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a
+               row or key that the causal mask hides has no effect in `naive` and `flash`; the kernels on tensor
+               cores multiply hidden elements of q, k and `do` by zeros
     predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
                f32 atomics does dq need per byte of k that a CTA keeps? */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -14739,18 +14746,18 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 -----------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full. A tile has 64
-               rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two consumer warpgroups
-               hold dk and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
-               and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
-               warpgroup computes 64 x 64 of dq over all 128 keys
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline full, with two tiles of q and of `do`. A
+               tile has 64 rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two
+               consumer warpgroups hold dk and dv of 64 keys each in registers. Scores are computed transposed,
+               with keys as rows, so that p and ds stay in registers as first operands for dv and dk. ds also goes
+               to shared memory for dq: each warpgroup computes 64 x 64 of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: the
-               product for dv with computing ds, that for dk with the atomics of dq and the next scores. One barrier
-               per tile remains. If all work items have about the same length, the kernel is persistent, and loads the
-               next keys while results are stored. With a causal mask and many rows, a persistent kernel was slower.
-               Bulk reductions of dq from shared memory were slower than atomics from registers: on an H200 (bf16, S =
-               4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
-    bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
+               product for dv with computing ds, the product for dk with the atomics of dq and the next scores. One
+               barrier per tile remains. If all work items have about the same length, the kernel is persistent,
+               and loads the next keys while results are stored. With a causal mask and many rows, a persistent
+               kernel was slower. Bulk reductions of dq from shared memory were slower than atomics from registers:
+               on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+    bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
     Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
     computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts the f32 sums
@@ -14850,8 +14857,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                                                         item.head);
             }
             // The producer waits for the previous kernel (PDL) before it loads the statistics of rows. The
-            // consumers need not wait for the previous kernel, because they add to dq only after these statistics
-            // have arrived.
+            // consumers need not wait for the previous kernel, because they add to dq only after the statistics of
+            // rows have arrived.
             kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
@@ -15289,10 +15296,10 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
 }
 #endif
 /*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest
-    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune also appends
-    the fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the
-    file that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first
-    launch of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
+    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune appends the
+    fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the file
+    that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch
+    of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
     kbk_tuned_load. variant: row of the table with the name `select` or `tf32`, for matmul, matmul_e4m3 or bmm.
     args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
     was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
