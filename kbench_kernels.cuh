@@ -8133,7 +8133,7 @@ struct kbki_emb_order {
     // `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the class; y:
     // position in `hot` of the first of these rows
     uint2 *hot, *hots;
-    unsigned* order;   // numbers of the tokens whose id occurs several times, grouped by id
+    unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
     // Returns the index of an id within class c (ids with the same low bits), or ~0 if the id is in another class.
     __device__ __forceinline__ unsigned row(int id, unsigned c) const {
@@ -9206,7 +9206,7 @@ template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                              int64_t ak, int64_t bk, int64_t bn) {
-    __shared__ __align__(16) T sa[128][40], sb[128][40]; // [i][k] and [j][k]
+    __shared__ __align__(16) T sa[128][40], sb[128][40]; // layouts: sa[i][k], sb[j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
     float sum[4][4][4] = {};
@@ -10265,8 +10265,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // Copies a tile through registers. If Wide is true, each load reads 16 aligned bytes; otherwise any alignment
-    // is accepted.
+    // Copies a tile through registers. If `Wide` is true, each load reads 16 aligned bytes; otherwise any
+    // alignment is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -10426,11 +10426,11 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// Kernel of variant `mmapipe`, which combines a cp.async pipeline of Stages swizzled tiles, double-buffered
+// Kernel of variant `mmapipe`, which combines a cp.async pipeline of `Stages` swizzled tiles, double-buffered
 // fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
-    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
+    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // TileN threads are 2 x (TileN / 64) warps
     typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
     constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16, LastStep = Steps - 1;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10619,10 +10619,10 @@ template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const
         kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
-/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If Turned is
-    true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If Turned is false,
-    lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31 first,
-    which avoids bank conflicts. */
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If `Turned` is
+    true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If `Turned` is
+    false, lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31
+    first, which avoids bank conflicts. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10646,7 +10646,8 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
     buffers (double buffering), and the stores are asynchronous. Before a staging buffer is written again, the
     thread that started the TMA store of this buffer waits until the store has read it
     (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
-    twice. If Turned is true, C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
+    twice. If `Turned` is true, C is the transpose of the product, and an f32 buffer is stored as two TMA
+    boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
@@ -11008,8 +11009,9 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// Executes the epilogue of a work unit. The sums of an early split-K slice are stored in the workspace. The sums
-// of a complete tile are stored in C; if the tile is split, the sums of its earlier slices are added first.
+// Executes the epilogue of a work unit. The sums of a split-K slice that is not the last of its tile are stored in
+// the workspace. The sums of a complete tile are stored in C; if the tile is split, the sums of its earlier slices
+// are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
                                             char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
@@ -11219,7 +11221,7 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads this thread's elements of A and of B for 64 values of k. If Whole is false, only `left` values of k
+    // Loads this thread's elements of A and of B for 64 values of k. If `Whole` is false, only `left` values of k
     // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets, in
     // elements, at which the thread starts to read its rows of A and of B.
     template <bool Whole>
@@ -12639,7 +12641,7 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; hidden is called only if `doubt` is
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; `hidden` is called only if `doubt` is
 // true. For a masked key, the row of v is skipped. Multiplying the row by zero would not be enough, because a
 // masked row of v may contain NaN.
 template <int Dim, int Tile, class Hidden>
@@ -13056,8 +13058,8 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Converts two neighbouring 8-column blocks of scores to probabilities, adds the probabilities to l, and packs
-// them into p as a first operand of mma.
+// Converts two neighbouring 8-column blocks of scores to probabilities, adds the probabilities to `l`, and packs
+// them into `p` as a first operand of mma.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -13070,8 +13072,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums l, and stores o and lse of a warp's 32 rows. Only the first `left` rows of the
-// warp exist. rows: shared memory for 32 rows, used by this warp only.
+// Epilogue: divides `o` by the sums `l`, and stores `o` and lse of a warp's 32 rows. Only the first `left` rows of
+// the warp exist. rows: shared memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -13237,8 +13239,8 @@ template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int k
     const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
     kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
 }
-// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds the
-// exponentials to the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which
+// Executes the online softmax: replaces scores by exponentials relative to the running maximum `m`, and adds the
+// exponentials to the sums `l`. scale: converts scores to base-2 logarithms. factor: receives the factors by which
 // earlier sums must be multiplied.
 template <int Keys>
 __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
@@ -13264,15 +13266,15 @@ __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], fl
 #pragma unroll
     for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
 }
-// Multiplies the sums o by `factor` if any row of the warp has a new maximum. In most calls, no row has a new
+// Multiplies the sums `o` by `factor` if any row of the warp has a new maximum. In most calls, no row has a new
 // maximum.
 template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
     if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
 }
-// Stores lse of a warpgroup's 64 finished rows, from `row` on. Computes the factors inv, by which the sums o must
-// be multiplied. n: number of rows of the head.
+// Stores lse of a warpgroup's 64 finished rows, from `row` on. Computes the factors `inv`, by which the sums `o`
+// must be multiplied. n: number of rows of the head.
 __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
                                               float scale, float (&inv)[2]) {
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -13285,7 +13287,7 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Multiplies the sums o of 64 finished rows by the factors inv and stores the results.
+// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
     kbki_mm<T> out = {};
@@ -13305,7 +13307,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
                                 const __grid_constant__ kbki_map map_v, T* out, float* lse, int n, float scale,
                                 int causal) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr int Stages = 2, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // in bytes
+    constexpr int Stages = 2, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // Tile, Queries: bytes
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
@@ -13397,7 +13399,7 @@ __global__ void __launch_bounds__(384, 1)
                                  const __grid_constant__ kbki_map map_v, T* out, float* lse, int n, float scale,
                                  int causal) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr int Groups = 2, Stages = 3, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // in bytes
+    constexpr int Groups = 2, Stages = 3, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // Tile, Queries: bytes
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
@@ -13724,7 +13726,7 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    // keep: 1 if the product is added to o, 0 if it overwrites o
+    // keep: 1 if the product is added to `o`, 0 if it overwrites `o`
     __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) {
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
@@ -13742,7 +13744,7 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces ptxas to compute the sums l at this point. Without settle(), ptxas moves the additions between the
+    // Forces ptxas to compute the sums `l` at this point. Without settle(), ptxas moves the additions between the
     // next products, and scores occupy registers that the probabilities need. The condition of the nanosleep is
     // never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
@@ -13898,7 +13900,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
-            kbki_wg_hold<Plan::keys / 2>(s); // the previous product with V reads p until here
+            kbki_wg_hold<Plan::keys / 2>(s); // the previous product with V reads `p` until here
             if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
@@ -14257,8 +14259,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches the two passes of a variant that recomputes p and ds in each pass. Kernel `query` is the first pass,
-// which computes dq. Kernel `key` is the second pass, which computes dk and dv.
+// Launches the two passes of a variant that recomputes p and ds in each pass. `query` is the kernel of the first
+// pass, which computes dq. `key` is the kernel of the second pass, which computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -15369,7 +15371,7 @@ typedef struct kbk_row {
     // sm: lowest compute capability that runs the row, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later
     // compute capabilities do not run the row, else 0
     int32_t sm, exact;
-    int32_t alignment[KBK_DTYPES]; // in bytes; 0: the element type is not supported
+    int32_t alignment[KBK_DTYPES]; // alignment in bytes; 0: the element type is not supported
 } kbk_row;
 
 // Returns the size of a struct of this library, or another constant, by its name. Returns -1 if the name is
