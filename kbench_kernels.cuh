@@ -8129,9 +8129,9 @@ struct kbki_emb_order {
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: one entry per hot row of dW (more than KBKI_EMB_HOT tokens), class by class. x: the row; y: position in
-    // `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the class; y:
-    // position in `hot` of the first of these rows
+    // hot: for each hot row of dW (more than KBKI_EMB_HOT tokens), the row (x), and the position in `order` of its
+    // first token (y); hot rows are ordered by class of ids. hots: for each class of ids, the number of its hot
+    // rows (x), and the position in `hot` of its first hot row (y)
     uint2 *hot, *hots;
     unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
@@ -11512,10 +11512,11 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     time of its pipeline stages, plus 900 cycles for the first loads, plus 3600 cycles per 32768 results for
     the epilogue. The ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM
     loads 73 bytes per cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the
-    last wave. Its own cost is 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all slices
-    of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation overlaps with
-    the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700 cycles; clusters
-    add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100 at 1.98 GHz. */
+    last wave. Split-K itself costs 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all
+    slices of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation
+    overlaps with the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700
+    cycles; clusters add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100
+    at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11771,7 +11772,7 @@ const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
 }
 // Launches a batch of products of 16-bit types. An operand whose row length is not a multiple of 16 bytes is
 // copied to padded rows first. If the row length is a multiple of 16 bytes, but the base address is not, TMA
-// cannot load the operand, and rung 17 (mma) computes the product.
+// cannot load the operand, and variant `mma` (rung 17) computes the product.
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -11806,7 +11807,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                  from shared memory only if they are K-major. In layouts NN and TN the product is therefore C' = B' A',
                  and threads load B' into registers. In layout TN, A is first transposed into the workspace
                  (4*M*K bytes). If the rows of B are not 16-byte aligned, B is transposed as well (4*K*N bytes)
-    check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
+    check        norm-wise 1.5e-3; per element 6 ulp of 10-bit mantissas, of the expected size, as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand consists
@@ -11998,7 +11999,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel can compute them.
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero for all scale factors
+    check  norm-wise 2e-2; per element 6 ulp of bf16, of the expected size, as for matmul. If K = 0, C is zero for all
+           scale factors
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -12227,7 +12229,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
-    check  as matmul
+    check  as for matmul
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
                products together use all SMs
     2 mmapipe  rung 18 of matmul, batch in grid.z        <- tensor cores by mma.sync
@@ -13616,8 +13618,8 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup signal for both, its rows
-// of q and its task, that they are full or empty.
+// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup cover two buffers: its
+// rows of q, and its task. q_full signals that both are full, and q_empty that both are empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -14071,7 +14073,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
-           scale or of the root of the sum of squares of the terms added
+           scale, or of the square root of the sum of the squared terms
     1 naive    p and ds in memory                 <- slow as in the forward pass, with two S^2 matrices. S <= 2048
     4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- nothing of size S^2 in memory: p and ds are recomputed, twice,
                                                      so five products become seven (recomputation: Dao et al. 2022).
@@ -14369,7 +14371,7 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
     two operands in arrays `a` and `b`, and loops over the rows of two other operands in arrays `u` and `w`. If
     a CTA keeps rows of q and `do`, it loops over k and v; if it keeps rows of k and v, it loops over q and
     `do`. A warp keeps 16 rows of `a` and `b`, and processes 16 rows of `u` and `w` at a time. p and ds have
-    the register layout of a first operand of mma.sync, as in rung 5 of the forward pass. */
+    the register layout of a first operand of mma.sync, as in variant `warpmma` of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14648,7 +14650,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // each of the two products has 32 keys, 64 columns of dv or dk, and sums over 32 rows of q
+        // each of the two products computes 32 keys by 64 columns of dv or dk, and sums over 32 rows of q
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
@@ -14761,11 +14763,11 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
-    Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
-    computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts the f32 sums
-    of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are read as zeros
-    (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k and v must be
-    aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`). The
+    first kernel computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts
+    the f32 sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are
+    read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
+    and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
@@ -14931,8 +14933,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Returns the statistics of two rows of q: for each row, the base of the exponentials, and D. Both rows are
-    // columns of block b, in which this thread holds their scores.
+    // Returns the statistics of two rows of q: for each row, the base of the exponentials, and D. This thread
+    // holds the scores of these two rows as two columns of block b.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
