@@ -8163,9 +8163,9 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// // Sorts the tokens whose ids are in one class (ids with the same low bits) by row of dW. kbki_emb_rank is
-// faster than kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same
-// id. The list of tokens may have any order.
+// Sorts the tokens whose ids are in one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster
+// than kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same id. The
+// list of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8486,8 +8486,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same values
     The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
-    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. These
-    two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
+    16-byte vector therefore holds the first elements of its pairs, another vector holds the second elements, and a
+    thread rotates both vectors without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
     convert it to the half-split layout, permute the rows of the projection matrix. If D is odd, the last column of x
     is copied unchanged.
     flops  6*T*H*d     4 products and 2 sums per pair
@@ -12367,8 +12367,8 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Returns the number of heads that the variant cublas processes per cuBLAS call, chosen so that the scores of
-// these heads take about 1 GiB.
+// Returns the number of heads that variant `cublas` processes per cuBLAS call, chosen so that the scores of these
+// heads take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12731,7 +12731,7 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax kernel of the variant cublas, with one CTA per row of scores. The kernel converts f32 scores to
+// Softmax kernel of variant `cublas`, with one CTA per row of scores. The kernel converts f32 scores to
 // probabilities of type T. The probabilities of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
@@ -12815,7 +12815,7 @@ __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], co
         for (int k = 0; k < 8 && r < left && !vector; k++) to[r][c + k] = from[r * Dim + c + k];
     }
 }
-// s += a b': 16 rows of a by 8 * Across rows of b.
+// s += a b', for 16 rows of `a` and 8 * Across rows of `b`.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], const T (*a)[Dim + 8],
                                                        const T (*b)[Dim + 8]) {
@@ -12977,9 +12977,9 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-// Computes a b' in 16 x 8 blocks s[m][n]. a and b are in shared memory, as rows of Dim elements. Operands are
-// loaded `Ahead` steps before the mma that uses them, because a scheduler has only one or two other warps, too few
-// to hide the latency of operand loads.
+// Computes the product a b' in 16 x 8 blocks s[m][n]. `a` and `b` are in shared memory, as rows of Dim elements.
+// Operands are loaded `Ahead` steps before the mma that uses them, because a scheduler has only one or two other
+// warps, too few to hide the latency of operand loads.
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -13202,8 +13202,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
     7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring of slots. Two
                consumer warpgroups of 64 rows compute scores, exponentials and products one after the other
-               <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
-               as the first operand of the second product
+               <- no thread moves operands. Both operands of the scores are in shared memory; probabilities stay in
+               registers as the first operand of the second product
     8 flashrs  the kernel of rung 7 with three consumer warpgroups of 160 registers per thread
                <- while one consumer computes exponentials and another waits for its products, the third keeps the
                tensor cores busy. A tile serves 192 rows instead of 128
@@ -13509,7 +13509,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
                   : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
-// Launches the kernel of a rung with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
+// Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
 template <class T, class Kernel>
 const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
     kbki_attn<T> io;
@@ -13541,8 +13541,9 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>attention_wgmma     Attention forward with wgmma and TMA: flashpp, the production kernel. It processes tiles of keys
-                        from the last to the first: only the first tile that a warpgroup sees has masked keys.
+  >>attention_wgmma     Attention forward with wgmma and TMA: flashpp, the production kernel. The kernel processes
+                        tiles of keys from the last to the first: only the first tile that a warpgroup sees has masked
+                        keys.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -14754,7 +14755,7 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                tile has 64 rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two
                consumer warpgroups hold dk and dv of 64 keys each in registers. Scores are computed transposed,
                with keys as rows, so that p and ds stay in registers as first operands for dv and dk. ds also goes
-               to shared memory for dq: each warpgroup computes 64 x 64 of dq over all 128 keys
+               to shared memory for dq: each warpgroup computes a 64 x 64 block of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: the
                product for dv with computing ds, the product for dk with the atomics of dq and the next scores. One
                barrier per tile remains. If all work items have about the same length, the kernel is persistent,
@@ -14878,7 +14879,7 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
 // --- a consumer warpgroup. s: scores, then p, in f32; t: `do` v, then ds, in f32; p and x: p and ds in 16 bits.
-//     Their rows are keys, and their columns are rows of q.
+//     The rows of s, t, p and x are keys; their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
     kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
     const char* base;
