@@ -8130,8 +8130,8 @@ struct kbki_emb_order {
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
     // hot: for each hot row of dW (more than KBKI_EMB_HOT tokens), the row (x), and the position in `order` of its
-    // first token (y); hot rows are ordered by class of ids. hots: for each class of ids, the number of its hot
-    // rows (x), and the position in `hot` of its first hot row (y)
+    // first token (y), by class of ids. hots: for each class of ids, the number of its hot rows (x), and the
+    // position in `hot` of its first hot row (y)
     uint2 *hot, *hots;
     unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
@@ -8163,9 +8163,9 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens whose ids are in one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster
-// than kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same id. The
-// list of tokens may have any order.
+// Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster than
+// kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same id. The list
+// of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8182,11 +8182,11 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens whose ids are in one class (ids with the same low bits) by row of dW. kbki_emb_walk is
-    faster than kbki_emb_rank for many tokens. All threads first rebuild the list of tokens in ascending order;
-    `mine` is the number of tokens that this thread has found. Then one warp processes 32 tokens at a time and
-    finds tokens of the same row. start[row] is the position in `order` at which the next token of this row of
-    dW is stored. */
+/*  Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_walk is faster than
+    kbki_emb_rank for many tokens. All threads first rebuild the list of tokens in ascending order; `mine` is
+    the number of tokens that this thread has found. Then one warp processes 32 tokens at a time and finds
+    tokens of the same row. start[row] is the position in `order` at which the next token of this row of dW is
+    stored. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8363,9 +8363,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
 }
 /*  Second kernel of variant `sorted`. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros
     to dW. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot
-    - 1 compute hot rows (rows of dW with more than KBKI_EMB_HOT tokens). The last CTAs of the grid write
-    zeros to rows of dW without tokens; each CTA covers `group` rows. CTAs that start while the first kernel
-    still runs (PDL) load their vectors of dy during this time. */
+    - 1 compute hot rows (more than KBKI_EMB_HOT tokens). The last CTAs of the grid write zeros to rows of dW
+    without tokens; each CTA covers `group` rows. CTAs that start while the first kernel still runs (PDL) load
+    their vectors of dy during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8494,8 +8494,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM traffic do
-    the reads of `cs` have?
+    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM traffic
+    reads `cs`?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -10181,11 +10181,11 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    In shared memory, variants `mma` and `mmapipe` keep the element order of global memory. Tiles have 64 elements along
-    k. A tile of a K-major operand is stored as [x][64], where x is the row or column. A tile of an operand that is
-    not K-major is stored as [64][x], and ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at
-    position c ^ (row % 8). In eight consecutive rows, the vectors with the same index c are therefore in
-    different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
+    In shared memory, variants `mma` and `mmapipe` keep the element order of global memory. Tiles have 64 values of k. A
+    tile of a K-major operand is stored as [x][64], where x is the row or column. A tile of an operand that is not
+    K-major is stored as [64][x], and ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at
+    position c ^ (row % 8). In eight consecutive rows, the vectors with the same index c are therefore in different
+    banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
