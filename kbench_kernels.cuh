@@ -10181,11 +10181,11 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    In shared memory, variants `mma` and `mmapipe` keep the element order of global memory. Tiles have 64 values of k. A
-    tile of a K-major operand is stored as [x][64], where x is the row or column. A tile of an operand that is not
-    K-major is stored as [64][x], and ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at
-    position c ^ (row % 8). In eight consecutive rows, the vectors with the same index c are therefore in different
-    banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
+    In shared memory, variants `mma` and `mmapipe` keep the element order of global memory. Tiles have 64 values of
+    k. A tile of a K-major operand is stored as [x][64], where x is the row or column. A tile of an operand that is
+    not K-major is stored as [64][x], and ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored
+    at position c ^ (row % 8). In eight consecutive rows, the vectors with the same index c are therefore in
+    different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
