@@ -8149,13 +8149,13 @@ struct kbki_emb_order {
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: rows of dW with more than KBKI_EMB_HOT tokens, class by class; x is the row of dW, y the position of
-    // its tokens in `order`. hots: one entry per class of ids; x is its number of hot rows, y the position of its
-    // first hot row in `hot`
+    // hot: for each hot row of dW (more than KBKI_EMB_HOT tokens), the row (x), and the position in `order` of its
+    // first token (y), by class of ids. hots: for each class of ids, the number of its hot rows (x), and the
+    // position in `hot` of its first hot row (y)
     uint2 *hot, *hots;
-    unsigned* order;   // numbers of the tokens whose id occurs several times, grouped by id
+    unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
-    // Returns the index of an id among the ids of class c, or ~0 if class c does not contain the id.
+    // Returns the index of an id within class c (ids with the same low bits), or ~0 if the id is in another class.
     __device__ __forceinline__ unsigned row(int id, unsigned c) const {
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
@@ -8183,8 +8183,9 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of a class of ids by row of dW. kbki_emb_rank is faster than kbki_emb_walk for few tokens. For
-// each token, the function counts the earlier tokens with the same id. The list of tokens may have any order.
+// Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster than
+// kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same id. The list
+// of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8201,10 +8202,11 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens of a class of ids by row of dW. kbki_emb_walk is faster than kbki_emb_rank for many tokens.
-    All threads first rebuild the list of tokens in ascending order; `mine` is the number of tokens that this
-    thread has found. Then one warp processes 32 tokens at a time and finds tokens of the same row. start[row]
-    is the position in `order` at which the next token of this row of dW is stored. */
+/*  Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_walk is faster than
+    kbki_emb_rank for many tokens. All threads first rebuild the list of tokens in ascending order; `mine` is
+    the number of tokens that this thread has found. Then one warp processes 32 tokens at a time and finds
+    tokens of the same row. start[row] is the position in `order` at which the next token of this row of dW is
+    stored. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8235,8 +8237,9 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel of rung sorted: each CTA lists the tokens of one class of ids, counts them by row of dW, and groups
-// them by row. The tokens of a row of dW are in ascending order.
+// First kernel of variant `sorted`: each CTA lists the tokens whose ids are in one class (ids with the same low
+// bits), counts these tokens per row of dW, and groups them by row. The tokens of a row of dW are in ascending
+// order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8283,8 +8286,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 #define KBKI_EMB_PUT 128 // threads per CTA of the second kernel, kbk_embedding_bwd_sorted_k
 #define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of the second kernel
 
-// Adds 16 vectors of one hot row of dW over all tokens of the row. Each of eight groups of sixteen threads adds
-// every eighth token. The sums of the eight groups are then added in a fixed order.
+// Computes 16 vectors of one hot row of dW (a row with many tokens). Each of eight groups of sixteen threads sums
+// the vectors of every eighth token. The sums of the eight groups are then added in a fixed order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8326,8 +8329,8 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// Computes the hot rows of dW in all classes of ids. A work item is 16 vectors of one hot row. The work items are
-// distributed over the CTAs in round-robin order.
+// Computes all hot rows of dW (rows with more than KBKI_EMB_HOT tokens). A work item is 16 vectors of one hot row.
+// The work items are distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
@@ -8354,8 +8357,8 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Adds this thread's vector of dy over the n tokens of a row of dW. On entry, v holds the vector of the first
-// token.
+// Sums, over the n tokens of one vocabulary entry, the vector of dy that this thread handles. On entry, v holds
+// the vector of the first token; on return, v holds the sum.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8378,11 +8381,11 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of rung sorted. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros to dW.
-    The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot - 1
-    compute hot rows. The last CTAs of the grid write zeros to rows of dW without tokens; each CTA covers
-    `group` rows. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this
-    time. */
+/*  Second kernel of variant `sorted`. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros
+    to dW. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot
+    - 1 compute hot rows (more than KBKI_EMB_HOT tokens). The last CTAs of the grid write zeros to rows of dW
+    without tokens; each CTA covers `group` rows. CTAs that start while the first kernel still runs (PDL) load
+    their vectors of dy during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8467,7 +8470,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // number of rows of dW that are covered by one CTA that writes zeros
+    unsigned group = 32; // rows of dW per CTA, for the CTAs that write zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8501,18 +8504,18 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 /*  rope fwd -------------------------------------------------------------------------------------------------
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
-                   cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
+                   cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same values
     The layout is half-split (GPT-NeoX; Llama in Hugging Face Transformers): column i pairs with column i + d. One
-    16-byte vector therefore holds the first elements of its pairs, and another vector holds the second elements. These
-    two vectors are rotated without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
+    16-byte vector therefore holds the first elements of its pairs, another vector holds the second elements, and a
+    thread rotates both vectors without a shuffle. The interleaved layout of the paper pairs columns 2i and 2i + 1; to
     convert it to the half-split layout, permute the rows of the projection matrix. If D is odd, the last column of x
     is copied unchanged.
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each cosine and each sine of cs. With 32 heads, which share of the DRAM traffic is due to
-    cs?
+    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM traffic
+    reads `cs`?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8638,23 +8641,23 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- a warp reads one sector of A and neighbouring elements of B (Boehm 2022, "How to Optimize a CUDA
                 Matmul Kernel for cuBLAS-like Performance", kernel 2)
     3 shared    32 x 32 tiles in shared memory
-                <- 32 times fewer global loads. Shared memory limits: two loads per FMA
+                <- 32 times fewer global loads. Shared memory is the limit: each FMA needs two loads from it
     4 column    1-D block tiling: 64 x 64 tiles, 8 results of a column per thread
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
-                <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
-                columns are 8 apart read the same banks (437 M conflicts), until rung 6 moves them
-    6 vec       loads and stores of four elements, A transposed when it is stored in its tile
-                <- a quarter of the load and store instructions
+                <- 16 values from shared memory feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy").
+                Threads whose columns are 8 apart read the same banks (437 M conflicts); rung 6 avoids this
+    6 vec       each load and store moves four elements; A is transposed when it is stored in shared memory
+                <- a quarter of the load and store instructions of rung 5
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
     8 warptile  f32: one tile size for the CTA, one for each warp, and one for each thread. Fragments are
                 double-buffered in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
-                <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
-                Operands of a band stay in L2, and split-K lets a small product use all SMs
-    7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: the production kernel in >>matmul_select combines the ideas of rungs 9 to 16 with split-K, batches and
-    any alignment
+                <- 128 FMAs per six 16-byte loads, which are issued one value of k ahead (the tiling hierarchy of
+                CUTLASS). Operands of a band stay in L2, and split-K lets a small product use all SMs
+    Rungs 7 to 16 for f16 and bf16 use tensor cores and are in >>matmul_steps. Rungs 17 and 18, for compute capability
+    8.0 to 8.9, are in >>matmul_mma. Rungs 19 and 20 are the production kernel in >>matmul_select, which combines the
+    ideas of rungs 9 to 16 with split-K, batches and any alignment.
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -8701,9 +8704,9 @@ KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-// Returns the split-K factor of rung mmapipe, whose tiles have 128 x 128 elements. K is split only if the tiles
-// alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each slice
-// covers at least 512 values of k.
+// Returns the split-K factor of variant `mmapipe`, whose tiles have 128 x 128 elements. K is split only if the
+// tiles alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each
+// slice covers at least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8766,8 +8769,9 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t sa, sb, sc;
     unsigned* flags;                 // counters in the workspace that signal finished split-K slices
     float* part; // partial sums of split-K in the workspace; NULL if K is not split
-    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members layers, whole, slices
-    // and store. layers: number of products in the batch; whole: number of tiles that are not split along K
+    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members `layers`, `whole`,
+    // `slices` and `store`. layers: number of products in the batch; whole: number of tiles that are not split
+    // along K
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
@@ -8833,9 +8837,9 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-// In the arguments of rungs naive to regblock, element A[i,k] is at a[i * am + k * ak], and B[k,j] is at b[k * bk
-// + j * bn]. One of the strides am and ak is 1, and one of the strides bk and bn is 1. A CTA computes one tile of
-// C. scale_a and scale_b are used for e4m3 only.
+// In the arguments of variants `naive` to `regblock`, element A[i,k] is at a[i * am + k * ak], and B[k,j] is at
+// b[k * bk + j * bn]. One of the strides am and ak is 1, and one of the strides bk and bn is 1. A CTA computes one
+// tile of C. scale_a and scale_b are used for e4m3 only.
 // Each thread computes one element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32
 // rows of A and 32 rows of C.
 template <class T, class Result>
@@ -8998,10 +9002,11 @@ __global__ void __launch_bounds__(256, 2)
             if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
-/*  Rungs vec and cpasync store tiles of f32 in shared memory as [k][i] and [k][j]. A K-major operand is
-    transposed when it is stored in shared memory. The pitch of 132 floats spreads the stores of a warp over 32
-    different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4 results. The four blocks of a
-    thread are 64 rows or columns apart, so that the 16-byte reads of neighbouring threads are adjacent. */
+/*  In shared memory, variants `vec` and `cpasync` store an f32 tile of A as [k][i], and an f32 tile of B as
+    [k][j]. A K-major operand is transposed when it is stored in shared memory. The pitch of 132 floats spreads
+    the stores of a warp over 32 different banks. Each thread computes 8 x 8 results, in four blocks of 4 x 4
+    results. The four blocks of a thread are 64 rows or columns apart, so that the 16-byte reads of
+    neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
 // Multiplies a tile of A by a tile of B, with 8 values of k, and adds the product to c.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
@@ -9036,8 +9041,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
         kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
     }
 }
-// Kernel of rung vec: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is K-major.
-// lda, ldb: elements between consecutive rows of A, or of B, in memory.
+// Kernel of variant `vec`: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is
+// K-major. lda, ldb: elements between consecutive rows of A, or of B, in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                             int64_t depth, int64_t lda, int64_t ldb) {
@@ -9065,8 +9070,8 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
     kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-// Launches the kernel of rung naive, coalesced, shared, column or regblock with one CTA per tile of C. more: the
-// kernel arguments that follow the strides.
+// Launches the kernel of variant `naive`, `coalesced`, `shared`, `column` or `regblock` with one CTA per tile of
+// C. more: the kernel arguments that follow the strides.
 template <class T, class Kernel, class... More>
 const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
                           More... more) {
@@ -9121,13 +9126,14 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The 32
                 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and ldmatrix
                 loads them in that order from shared memory
-    8 swizzle   tiles 64 deep, copied by 16-byte vectors; vector p of row r is stored in place p ^ r % 8
-                <- an eighth of the load instructions. Without swizzle or padding, the eight rows of 128 bytes that
-                ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
-    9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
+    8 swizzle   tiles are 64 deep and copied in 16-byte vectors; vector p of row r is stored in place p ^ r % 8
+                <- an eighth of the load instructions of rung 7. Without swizzle or padding, the eight rows of 128
+                bytes that ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
+    9 tmaload one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the copied
+    bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup wgmma multiplies the tiles of rung 9. The four warps of a warpgroup execute each wgmma together.
-                One wgmma multiplies 64 x 16 by 16 x 128 elements
+    10 warpgroup wgmma multiplies tiles that are loaded as in rung 9. The four warps of a warpgroup execute each
+                wgmma together. One wgmma multiplies 64 x 16 by 16 x 128 elements
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
@@ -9137,12 +9143,12 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- the consumer waits for data only, and issues products before the previous ones have finished
     13 coop     128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the producer
                 releases registers for the consumers (setmaxnreg)
-                <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
+                <- per FLOP, TMA loads three quarters of the bytes that it loads for 128 x 128 tiles
     14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
     15 multicast the two CTAs of a cluster share the same tile of B: each CTA multicasts half of the tile by TMA
-                <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
-                epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
+                <- two thirds of rung 14's traffic from L2 to shared memory. No gain at M = N = K = 4096: stores
+                of the epilogue without TMA limit rungs 14 and 15; DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                 <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
@@ -9189,9 +9195,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// Loads a tile of 128 rows (index x) with 32 elements along k. Elements outside the tensor are set to zero. The
-// loads are coalesced in every layout. Each row starts 20 banks after the previous row, because the pitch is 40
-// elements. ldmatrix therefore reads eight rows without bank conflicts.
+// Loads a tile of 128 rows or columns (index x) with 32 elements along k. Elements outside the tensor are set to
+// zero. The loads are coalesced in every layout. Each row starts 20 banks after the previous row, because the
+// pitch is 40 elements. ldmatrix therefore reads eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -9214,13 +9220,13 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
         if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
-// Kernel of rung warpmma: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from the
-// products.
+// Kernel of variant `warpmma`: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from
+// the products.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                              int64_t ak, int64_t bk, int64_t bn) {
-    __shared__ __align__(16) T sa[128][40], sb[128][40]; // [i][k] and [j][k]
+    __shared__ __align__(16) T sa[128][40], sb[128][40]; // layouts: sa[i][k], sb[j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
     float sum[4][4][4] = {};
@@ -9275,7 +9281,7 @@ __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t l
     }
 }
 // Reads a fragment of mma.sync from a tile: 16 rows of A or 16 columns of B, with 16 elements along k. Second:
-// true for operand B, whose fragment has registers 1 and 2 exchanged.
+// true for operand B, whose fragment has registers 1 and 2 exchanged, compared with that of A.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -9283,8 +9289,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
-// Kernel of rung swizzle: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles with 64
-// elements along k.
+// Kernel of variant `swizzle`: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles
+// with 64 elements along k.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                                 int64_t depth, int64_t lda, int64_t ldb) {
@@ -9339,8 +9345,8 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
             kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
 #endif
 }
-// Kernel of rung tmaload: tensor cores multiply by mma.sync, and TMA loads the swizzled tiles. The mbarrier `full`
-// counts the bytes that have arrived.
+// Kernel of variant `tmaload`: tensor cores multiply by mma.sync, and TMA loads the swizzled tiles. The mbarrier
+// `full` counts the bytes that have arrived.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9356,7 +9362,7 @@ __global__ void __launch_bounds__(256)
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
             // The mbarrier always expects the bytes of complete tiles, because TMA writes zeros for elements
-            // outside the tensor and counts these zeros, too.
+            // outside the tensor and counts these zeros as well.
             kbki_bar_expect(&full, sizeof sa + sizeof sb);
             kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
@@ -9453,11 +9459,11 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  Kernel of rung warpgroup: by wgmma, a warpgroup of four warps multiplies operands that are in shared memory.
-    A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX
-    ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma after
-    earlier accesses to the registers that wgmma uses. commit_group closes a group of wgmma instructions, and
-    wait_group waits for the results of a group. */
+/*  Kernel of variant `warpgroup`: by wgmma, a warpgroup of four warps multiplies operands that are in shared
+    memory. A descriptor holds the address and the layout of an operand (kbki_wg_operand). wgmma is asynchronous
+    (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"). wgmma.fence orders wgmma
+    after earlier accesses to the registers that wgmma uses. commit_group closes a group of wgmma instructions,
+    and wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9519,7 +9525,7 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Kernel of rung wgmma (double buffering): while wgmma multiplies the operands in one stage, TMA loads the
+// Kernel of variant `wgmma` (double buffering): while wgmma multiplies the operands in one stage, TMA loads the
 // operands of the next step into the other stage.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
@@ -9574,10 +9580,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Kernel of rung ws (warp specialization): one thread of a producer warpgroup keeps a pipeline of four stages
-    full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the stage is
-    full, and `empty` signals that it is empty. The consumer issues the products of a stage before the products
-    of the previous stage have finished. */
+/*  Kernel of variant `ws` (warp specialization): one thread of a producer warpgroup keeps a pipeline of four
+    stages full, and the consumer warpgroup multiplies. Each stage has two mbarriers: `full` signals that the
+    stage is full, and `empty` signals that it is empty. The consumer issues the products of a stage before the
+    products of the previous stage have finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9636,9 +9642,9 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-// Kernel of rung coop (cooperative schedule): two consumer warpgroups share a tile of C of 128 x 256 elements, and
-// each of them computes 64 rows of the tile. The producer releases registers for the consumers, which hold 128
-// sums per thread.
+// Kernel of variant `coop` (cooperative schedule): two consumer warpgroups share a tile of C of 128 x 256
+// elements, and each of them computes 64 rows of the tile. The producer releases registers for the consumers,
+// which hold 128 sums per thread.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9705,10 +9711,10 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Kernel of rung persist (persistent kernel): one CTA per SM computes one tile after another. Tiles are taken
-    in bands of 16 tile rows, column by column within a band, so that L2 keeps the operands of a band. The
-    producer loads the first stages of the next tile while the consumers store the current tile. `turn` counts
-    the pipeline stages over all tiles of the CTA. */
+/*  Kernel of variant `persist` (persistent kernel): one CTA per SM computes one tile after another. Tiles are
+    taken in bands of 16 tile rows, column by column within a band, so that L2 keeps the operands of a band.
+    The producer loads the first stages of the next tile while the consumers store the current tile. `turn`
+    counts the pipeline stages over all tiles of the CTA. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9774,9 +9780,9 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-// Kernel of rung multicast: the two CTAs of a cluster compute tiles one above the other, so both need the same
-// tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty only
-// when the consumers of both CTAs have released it, because both CTAs write to it.
+// Kernel of variant `multicast`: the two CTAs of a cluster compute tiles one above the other, so both need the
+// same tile of B. Each CTA loads half of the tile of B and multicasts this half to both CTAs. A stage is empty
+// only when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9826,7 +9832,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
+                if (step && threadIdx.x % 128 < 2) // thread 0 signals CTA 0, thread 1 CTA 1
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9844,8 +9850,8 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-// Kernel of rung tma: a consumer writes 64 columns of results at a time to a staging buffer. TMA stores the buffer
-// to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
+// Kernel of variant `tma`: a consumer writes 64 columns of results at a time to a staging buffer. TMA stores the
+// buffer to C while the next tile is multiplied. Each consumer has two staging buffers. Before a staging buffer is
 // written again, the thread that started the TMA store of this buffer waits until the store has read it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
@@ -9897,7 +9903,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // threads 0 and 1 each arrive in one CTA of the cluster
+                if (step && threadIdx.x % 128 < 2) // thread 0 signals CTA 0, thread 1 CTA 1
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9972,10 +9978,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // If Flat is true, the loop for edge tiles is unrolled. If this loop is unrolled, the compiler
-            // replaces the if/else by predicated instructions of both loops, so that FMAs fill the gaps between
-            // copies. If Flat is false, the if/else remains a branch. Unrolling makes the kernel faster in layout
-            // NN only.
+            // If `Flat` is true, the loop for edge tiles is unrolled. The compiler then replaces the if/else by
+            // predicated instructions of both branches, so that FMAs fill the gaps between copies. If `Flat` is
+            // false, the if/else remains a branch. Unrolling makes the kernel faster in layout NN only.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9987,8 +9992,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     }
 };
 
-// Kernel of rung cpasync: a cp.async pipeline of four stages. Three stages are being loaded while the tiles of the
-// fourth stage are multiplied.
+// Kernel of variant `cpasync`: a cp.async pipeline of four stages. Three stages are being loaded while the tiles
+// of the fourth stage are multiplied.
 template <bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cpasync_k(kbki_mm<float> io) {
     constexpr int Stages = 4;
@@ -10006,13 +10011,13 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        // After this barrier, all threads see the tiles of the current stage. All threads have also read the
-        // previous stage, which is overwritten next.
+        // After this barrier, all threads see the tiles of the current stage. Before this barrier, all threads
+        // have read the previous stage, which is overwritten next.
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        // The group of copies may be empty at the end of K. An empty group is closed, too, so that kbki_ahead_wait
-        // is also correct for the last tiles.
+        // At the end of K, a group of copies may be empty. Empty groups are closed as well, because
+        // kbki_ahead_wait counts groups.
         kbki_ahead_close();
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
@@ -10021,9 +10026,9 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
-// Configuration of rung warptile. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN: tile
-// sizes of a warp. LanesM: number of lanes of a warp along M. Stages: stages of the cp.async pipeline. Ctas: CTAs
-// per SM.
+// Configuration of variant `warptile`. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN:
+// tile sizes of a warp. LanesM: number of lanes of a warp along M. Stages: stages of the cp.async pipeline. Ctas:
+// CTAs per SM.
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
@@ -10053,7 +10058,7 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// Kernel of rung warptile, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
+// Kernel of variant `warptile`, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
 // double-buffered fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
@@ -10184,8 +10189,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 
 /*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
-               <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
-               are idle while a tile is loaded
+               <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size of f32. The
+               tensor cores are idle while a tile is loaded
     18 mmapipe cp.async pipeline of three tiles (multistage). Fragments are double-buffered in registers.
                CTAs take the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
@@ -10196,11 +10201,11 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    In shared memory, rungs mma and mmapipe keep the order that the operands have in global memory. Tiles have 64
-    elements along k. A tile of a K-major operand is stored as [x][64]. Any other tile is stored as [64][x], and
-    ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored at position c ^ (row % 8). Vectors with the
-    same c of eight consecutive rows are therefore in different banks, so that neither ldmatrix nor the copies have bank
-    conflicts. */
+    In shared memory, variants `mma` and `mmapipe` keep the element order of global memory. Tiles have 64 values of
+    k. A tile of a K-major operand is stored as [x][64], where x is the row or column. A tile of an operand that is
+    not K-major is stored as [64][x], and ldmatrix transposes it. Swizzle: the 16-byte vector c of a row is stored
+    at position c ^ (row % 8). In eight consecutive rows, the vectors with the same index c are therefore in
+    different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
@@ -10228,7 +10233,8 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
 }
 
 // Copies the tiles of one operand, one after the other along k. A tile has Breadth rows or columns and 64 elements
-// along k. Thread t copies the 16-byte vector t % packs of several rows. Along: whether the operand is K-major.
+// along k. Thread t copies, in several rows, the 16-byte vector with index t % packs. Along: whether the operand
+// is K-major.
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
@@ -10236,7 +10242,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
     static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "all rows of a thread have the same swizzle");
     const T *p, *base;
-    // jump: elements from one pass to the next; turn: elements to advance in addition after the last pass
+    // jump: elements from this thread's vector of one pass to that of the next pass; turn: elements that are added
+    // after the last pass of a tile, so that `p` points to the next tile along k
     int64_t jump, turn;
     // left: number of rows or columns from this thread's first element to the end of the tensor or of the tile. k:
     // index along k, within the tile, of the thread's first element. at: byte offset of the thread's first element
@@ -10248,12 +10255,12 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
         k = Along ? pack * 8 : row;
         p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
-        asm volatile("" : "+l"(jump)); // keeps jump in registers; otherwise the compiler reloads ld for each use
+        asm volatile("" : "+l"(jump)); // keeps `jump` in registers; otherwise the compiler reloads `ld` for each use
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // Returns how many elements, from this thread's vector of pass i on, are inside the tensor. A result of 8 or
-    // more means the complete vector, and a result below 1 means no element.
+    // Returns how many elements, from this thread's vector of pass i on, are inside the tensor. If the result is 8
+    // or more, all 8 elements of the vector are inside the tensor; if it is below 1, no element is inside.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
         // number of values of k from the start of this vector to the end of the tile or of K
         int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k;
@@ -10278,8 +10285,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // Copies a tile through registers. If Wide is true, each load reads 16 aligned bytes; otherwise any alignment
-    // is accepted.
+    // Copies a tile through registers. If `Wide` is true, each load reads 16 aligned bytes; otherwise any
+    // alignment is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -10306,9 +10313,9 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
 
 /*  Computes the addresses at which a lane reads the fragments of an operand by ldmatrix. A fragment has 16 rows
     or columns with 16 elements along k. mma.sync requires a certain order of the fragment's registers, and
-    First selects this order. Which value of First is right depends on the operand and on its layout. If First
-    is true, lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. If First is false,
-    lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
+    `First` selects this order. The correct value of `First` depends on the operand and on its layout. If
+    `First` is true, lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. If `First` is
+    false, lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
     uint32_t at[4]; // addresses of steps 0 to 3 along k if the operand is K-major, else of fragments 0 to 3
@@ -10329,7 +10336,7 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Adds to 16 rows of a warp's 64 x 64 sums the products for one step of 16 values of k.
+// Computes the products for 16 values of k, and adds them to 16 rows of a warp's 64 x 64 sums.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
@@ -10386,8 +10393,8 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
     }
 }
 
-// Kernel of rung mma, with one swizzled buffer per operand. Threads load tiles through registers, synchronise, and
-// multiply by mma.sync.
+// Kernel of variant `mma`, with one swizzled buffer per operand. Threads load tiles through registers,
+// synchronise, and multiply by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10439,11 +10446,11 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// Kernel of rung mmapipe, which combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments,
-// and split-K. blockIdx.y is the index of the split-K slice.
+// Kernel of variant `mmapipe`, which combines a cp.async pipeline of `Stages` swizzled tiles, double-buffered
+// fragments, and split-K. blockIdx.y is the index of the split-K slice.
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
-    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
+    typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // TileN threads are 2 x (TileN / 64) warps
     typedef kbki_mma_feed<T, AlongB, TileN, TileN> FeedB;
     constexpr int StageBytes = FeedA::bytes + FeedB::bytes, Steps = KBKI_MMA_DEPTH / 16, LastStep = Steps - 1;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10465,7 +10472,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    // number of values of k from the tile that is being loaded to the end of K
+    // number of values of k from the start of the tile that is being loaded to the end of K
     int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1);
     auto turn = [&](auto sure) {
 #pragma unroll
@@ -10596,7 +10603,8 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // A 256-wide tile halves the traffic of A, but it is faster only if there are enough tiles and K is long.
+    // A 256-wide tile halves the traffic of A, but such tiles are faster only if there are enough of them and K is
+    // long.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10631,10 +10639,10 @@ template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const
         kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
-/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If Turned is
-    true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If Turned is false,
-    lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31 first,
-    which avoids bank conflicts. */
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If `Turned` is
+    true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If `Turned` is
+    false, lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31
+    first, which avoids bank conflicts. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10658,7 +10666,8 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
     buffers (double buffering), and the stores are asynchronous. Before a staging buffer is written again, the
     thread that started the TMA store of this buffer waits until the store has read it
     (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
-    twice. If Turned is true, C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
+    twice. If `Turned` is true, C is the transpose of the product, and an f32 buffer is stored as two TMA
+    boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
@@ -10694,8 +10703,8 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 -----------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// layout in which A is not K-major and B is K-major. In this layout, C = A B is computed as C' = B' A' (X':
-// transpose of X). The rows of this product are the columns of C.
+// layout in which A is not K-major and B is K-major. In this layout, the kernel computes C' = B' A' instead of C =
+// A B (X': transpose of X). The rows of C' are the columns of C.
 #define KBKI_TT (KBK_TN + 1)
 // number of SMs of the largest GPU of compute capability 9.0, for which the workspace is sized
 #define KBKI_WG_SMS 132
@@ -10922,8 +10931,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// TMA pipeline between the producer and the consumers. One thread of every group of Each consumer threads arrives
-// at the `empty` mbarrier of a slot.
+// TMA pipeline between the producer and the consumers. To release a slot, one thread in every `Each` consumer
+// threads arrives at the `empty` mbarrier of this slot.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10985,8 +10994,8 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    // The do loop processes one stage at a time: all stages if there are several blocks, else the first stage of
-    // an odd number of stages.
+    // The `do` loop processes one stage at a time. If there are several blocks, it processes all stages; otherwise
+    // it processes the first stage if the number of stages is odd.
     if (Plan::blocks > 1 || depth % 2) {
 #pragma unroll 1
         do {
@@ -11020,8 +11029,9 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// Executes the epilogue of a work unit. The sums of an early split-K slice are stored in the workspace. The sums
-// of a complete tile are stored in C; if the tile is split, the sums of its earlier slices are added first.
+// Executes the epilogue of a work unit. The sums of a split-K slice that is not the last of its tile are stored in
+// the workspace. The sums of a complete tile are stored in C; if the tile is split, the sums of its earlier slices
+// are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
                                             char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
@@ -11046,7 +11056,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     stage. In the ping-pong schedule, each of two consumers takes every other work unit. A consumer starts a
     work unit when the other consumer has issued the last products of the preceding unit. The named barriers 3
     and 4 signal that the last products of a work unit have been issued. The two consumers must alternate,
-    because an mbarrier distinguishes only odd and even phases: a consumer must never be two phases late. */
+    because an mbarrier distinguishes only odd and even phases: a consumer that falls two phases behind would
+    wait for the wrong phase. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
@@ -11159,8 +11170,8 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     int64_t clusters = io.whole ? io.whole : units * io.slices;
     if (clusters > slots) clusters = slots;
     cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
-    // A cluster of one CTA is launched without the cluster attribute. With the attribute, a launch takes longer:
-    // 6.4 us instead of 5.2 us for M = N = K = 1024.
+    // A cluster of one CTA is launched without the cluster attribute, because this attribute makes a launch
+    // slower: 6.4 us instead of 5.2 us for M = N = K = 1024.
     cfg.numAttrs = Plan::pair > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
@@ -11224,14 +11235,15 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
     operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
     16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
-    in memory. A and B have the same permutation, so the sums do not change. Each of eight warps computes the
-    products for a part of K, and the sums of the warps are added in a fixed order. */
+    in memory. The elements of A and of B are permuted in the same way, so the sums do not change. Each of
+    eight warps computes the products for a part of K, and the sums of the warps are added in a fixed
+    order. */
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads this thread's elements of A and of B for 64 values of k. If Whole is false, only `left` values of k
-    // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets in A and in
-    // B, in elements, of the thread's rows at this position.
+    // Loads this thread's elements of A and of B for 64 values of k. If `Whole` is false, only `left` values of k
+    // remain from the thread's position on, and elements beyond them are set to zero. ia, ib: offsets, in
+    // elements, at which the thread starts to read its rows of A and of B.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -11312,12 +11324,12 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Configuration of the kernel for up to 16 rows of A and larger matrices B. By TMA, kbki_mm_stream_k keeps
-    more loads in flight than kbki_mm_thin_k. The kernel has Ctas persistent CTAs per SM, each with one producer
-    warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have 64 rows. The large matrix
-    B is therefore the first operand, and the result is the transpose of C. A pipeline stage holds Wide * 64
-    values of k. If Wide is more than 1, a TMA copy loads 8 columns for all values of k of the stage, so that
-    neighbouring addresses are requested together. */
+/*  Configuration of kbki_mm_stream_k, which multiplies up to 16 rows of A by a large matrix B. By TMA,
+    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The kernel runs `Ctas` persistent CTAs per
+    SM, each with one producer warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have
+    64 rows, but A has at most 16. The large matrix B is therefore the first operand, and the result is the
+    transpose of C. A pipeline stage holds Wide * 64 values of k. If `Wide` is more than 1, a TMA copy loads 8
+    columns for all values of k of the stage, so that neighbouring addresses are requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
@@ -11452,13 +11464,14 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
-                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the other
-                 slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023) balances any
-                 number of tiles, but one of its stages takes 1.3 to 1.4 times as long (fitted to times on an H100).
-                 The presumed reason, which no counter shows: its CTAs work on different parts of K at the same time.
-                 Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are copied first (workspace: as
-                 for 18)
-    bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
+                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
+                 of the other slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023)
+                 balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as long (fitted to
+                 times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
+                 different parts of K at the same time.
+                 Products of up to 16 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
+                 first (workspace: as for rung 18)
+    bound by     arithmetic, like rungs 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
@@ -11515,14 +11528,15 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     return line * elem % 32 != 0;
 }
 /*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
-    compute the product. The model assumes that an SM computes one tile per wave. A tile takes the time of its
-    pipeline stages, 900 cycles for the first loads, and 3600 cycles per 32768 results for the epilogue. The
-    ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM loads 73 bytes per
-    cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the last wave, but adds
-    3700 cycles, and 0.024 cycles per byte of the sums of all slices of a tile. DRAM moves 1500 bytes per cycle
-    for all SMs together. The time of the computation overlaps with the time of the DRAM traffic, except for 19
-    % of the shorter time. A launch takes 4700 cycles; clusters add 1350 cycles. All constants were fitted to
-    measured times of bf16 products on an H100 at 1.98 GHz. */
+    compute the product. The model assumes that an SM computes one tile per wave. The time of a tile is the
+    time of its pipeline stages, plus 900 cycles for the first loads, plus 3600 cycles per 32768 results for
+    the epilogue. The ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM
+    loads 73 bytes per cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the
+    last wave. Split-K itself costs 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all
+    slices of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation
+    overlaps with the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700
+    cycles; clusters add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100
+    at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11566,9 +11580,9 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     }
     return most;
 }
-// kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that rung tf32 needs for
-// all products of a batch. If the operand is not copied, kbki_tf32_copy returns 0 bytes. kbki_scratch_tf32 returns
-// the bytes of the complete workspace.
+// kbki_tf32_copy returns the bytes of the transposed copy of A (b = 0) or of B (b = 1) that variant `tf32` needs
+// for all products of a batch. If the operand is not copied, kbki_tf32_copy returns 0 bytes. kbki_scratch_tf32
+// returns the bytes of the complete workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11626,7 +11640,8 @@ KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned
 // success, otherwise the reason why the entry was not added.
 KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     kbki_tuned* at = kbki_tuned_find(list, t);
-    // the array is full when its number of entries is 0 or a power of two
+    // the array is enlarged when its number of entries is 0 or a power of two; at any other number, it has a free
+    // entry
     if (!at && (list->count & (list->count - 1)) == 0) {
         kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
         if (!more) return "out of memory for tuned choices";
@@ -11739,9 +11754,10 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// Returns the address of a thread-local pointer. The pointer is NULL unless kbk_tune is launching a kernel. While
-// kbk_tune launches, the pointer points to the choice of configuration that the launch must use, and the launch
-// stores its shape in this choice. If the choice has way = -1, the launch chooses a configuration as usual.
+// Returns the address of a thread-local pointer, which is NULL unless kbk_tune is launching a kernel. While
+// kbk_tune launches a kernel, the pointer points to the choice of configuration that this launch must use, and the
+// launch stores its shape in the choice. If `way` of the choice is -1, the launch chooses a configuration as if
+// kbk_tune were not running.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
@@ -11776,7 +11792,7 @@ const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
 }
 // Launches a batch of products of 16-bit types. An operand whose row length is not a multiple of 16 bytes is
 // copied to padded rows first. If the row length is a multiple of 16 bytes, but the base address is not, TMA
-// cannot load the operand, and rung 17 (mma) computes the product.
+// cannot load the operand, and variant `mma` (rung 17) computes the product.
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -11795,7 +11811,8 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // The workspace is used only for operands at unaligned addresses, but its size is always checked.
+            // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
+            // required size does not depend on the alignment of the operands.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11809,20 +11826,21 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     20 tf32      rung 19 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
                  from shared memory only if they are K-major. In layouts NN and TN the product is therefore C' = B' A',
                  and threads load B' into registers. In layout TN, A is first transposed into the workspace
-                 (4*M*K bytes). A B whose rows are not 16-byte aligned is transposed, too (4*K*N bytes)
-    check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
+                 (4*M*K bytes). If the rows of B are not 16-byte aligned, B is transposed as well (4*K*N bytes)
+    check        norm-wise 1.5e-3; per element 6 ulp of 10-bit mantissas, of the expected size, as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand has
-    panels of 32 elements for 32 values of k. wgmma reads 32-bit operands only if they are K-major, so threads
-    load the first operand into registers. Each lane loads the elements of two values of k at a time. Lanes with
-    an odd index load the two elements in reverse order, which avoids bank conflicts. */
+/*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand consists
+    of panels. A panel has one line of 32 elements for each of 32 values of k. wgmma reads 32-bit operands only
+    if they are K-major, so threads load the first operand into registers. Each lane loads the elements of two
+    values of k at a time. Lanes with an odd index load the two elements in reverse order, which avoids bank
+    conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
     const char* first; // address of the element that this lane loads first
-    // second: byte offset from `first` to the lane's element of its second value of k; down: byte offset from
-    // `first` to the lane's element eight rows further
+    // second: offset from `first`, in bytes, of the element for the lane's second value of k; down: offset from
+    // `first`, in bytes, of the element eight rows further down
     int second, down;
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
@@ -12001,28 +12019,30 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel can compute them.
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero for all scale factors
+    check  norm-wise 2e-2; per element 6 ulp of bf16, of the expected size, as for matmul. If K = 0, C is zero for all
+           scale factors
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
                                                  <- 32 times fewer loads and conversions; still FMAs
     3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
-               two consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
+               two consumer warpgroups; a wgmma has 32 values of k; threads add the sums of every 128 values in f32
                                                  <- twice the products per clock of 16-bit types. Tensor cores keep
                about 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
-    4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
-               smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K of the tiles of the
-               last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
-                                                 <- at least a quarter less traffic from L2 per product; small
-               products use all SMs, too
-    99 cublas  cublasLtMatmul; fast accumulation is off, because it keeps sums of any length in the tensor cores.
-               Workspace: 32 MiB
+    4 select   256 x 128 tiles; a warpgroup computes its two halves of a tile one after the other in the same
+               registers; smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU. If the last wave
+               of tiles leaves more than half of the SMs idle, its tiles are split along K (workspace: 4 bytes per
+               result of a tile and SM)
+                                                 <- per product, at least a quarter less traffic from L2 than in
+               rung 3; small products use all SMs as well
+    99 cublas  cublasLtMatmul; fast accumulation is off: it would keep sums over all of K in the tensor cores,
+               with about 14 bits. Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
-    of 16, and C and both scale factors aligned to 16 bytes. If the requirements of a rung are not met, the rung returns
-    an error. */
+    Rungs 3, 4 and 99 need K to be a multiple of 16, and A and B aligned to 16 bytes. Only rung 99 needs N to be a
+    multiple of 16, and C and both scale factors aligned to 16 bytes. If the requirements of a rung are not met, the
+    rung returns an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -12057,8 +12077,8 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// Returns NULL if TMA can load A and B, otherwise the reason why not. All other errors are detected when the
-// kernel is launched.
+// Returns NULL if TMA can load A and B, otherwise the reason why not. Other errors, such as an unsupported layout,
+// are detected when the kernel is launched.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -12131,9 +12151,10 @@ KBK_FN cublasStatus_t kbki_cublaslt_factors(kbki_cublaslt* c, cublasLtMatmulDesc
     if (e != CUBLAS_STATUS_SUCCESS) return e;
     return c->set(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &io.scale_a, sizeof io.scale_a);
 }
-// Chooses a cuBLASLt algorithm for the shape and the alignment of a product. cuBLASLt is column-major and computes
-// C' = B A' (X': transpose of X), so the first operand is transposed. The scale factors are set before the
-// algorithm is chosen, because not every algorithm supports them. Returns NULL on success, otherwise an error.
+// Chooses a cuBLASLt algorithm for the shape and the alignment of a product. cuBLASLt is column-major, so it reads
+// each row-major matrix X as X', the transpose of X. C = A B' is therefore computed as C' = B A', and its first
+// operand, B, is passed as transposed. The scale factors are set before the algorithm is chosen, because not every
+// algorithm supports them. Returns NULL on success, otherwise an error.
 KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_mm<kbk_e4m3>& io) {
     auto* on = &c->on[device];
     const int64_t m = io.m, n = io.n, k = io.k;
@@ -12228,7 +12249,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
-    check  as matmul
+    check  as for matmul
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
                products together use all SMs
     2 mmapipe  rung 18 of matmul, batch in grid.z        <- tensor cores by mma.sync
@@ -12246,7 +12267,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// The unit of the oracle is one row of C of one product. Computing a unit needs the complete B of this product.
+// The oracle (CPU reference) computes C row by row. One row needs the complete matrix B of its product.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
@@ -12320,8 +12341,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
                                                         times, and every FMA loads its operands through the caches.
                                                         S <= 2048
-    2 cublas   cuBLAS for both products, own softmax <- tensor cores; the scores still go through memory
-    3 online   warp per row, online softmax          <- a running maximum and sum (Milakov & Gimelshein 2018) make
+    2 cublas   cuBLAS for both products, own softmax <- tensor cores, but the scores still go through memory
+    3 online   warp per row of q, online softmax     <- a running maximum and sum (Milakov & Gimelshein 2018) make
                                                         one pass enough: nothing of size S^2 is in memory. Every
                                                         FMA still loads one or two operands from shared memory
     4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
@@ -12333,9 +12354,10 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     6 flashmma FlashAttention-2 on tensor cores      <- production kernel for 8.0; in >>attention_mma
     7 flashws, 8 flashrs, 9 pingpong   wgmma and TMA <- in >>attention_hopper, compared with 5
     10 flashpp FlashAttention-3, persistent          <- production kernel for 9.0; in >>attention_wgmma
-    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a v that the
-               causal mask hides has no effect in naive, online and flash. The kernels on tensor cores multiply it by
-               a probability of zero, as FlashAttention and cuDNN do: rows of the same tile become NaN
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a row of v
+               that the causal mask hides has no effect in `naive`, `online` and `flash`. The kernels on tensor cores
+               multiply this row by a probability of zero, so that rows of the same tile become NaN.
+               FlashAttention and cuDNN do the same
     predict    before you run it: the two products of 64 rows by 128 keys at d = 128 take 1024 clocks of an SM's
                tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak can
                a kernel reach if products and exponentials alternate, and which rung first exceeds this share?
@@ -12365,8 +12387,8 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Returns the number of heads that the variant cublas processes per cuBLAS call, chosen so that the scores of
-// these heads take about 1 GiB.
+// Returns the number of heads that variant `cublas` processes per cuBLAS call, chosen so that the scores of these
+// heads take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12474,8 +12496,8 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     return kbki_launched();
 }
 
-// Kernels of rung naive: the first kernel has one thread per score, the second kernel has one thread per row of
-// scores, and the third kernel has one thread per element of o.
+// Kernels of variant `naive`: the first kernel has one thread per score, the second kernel has one thread per row
+// of scores, and the third kernel has one thread per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
                                           float scale, int causal) {
@@ -12533,10 +12555,10 @@ __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* fro
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  Kernel of rung online: one warp processes one row of q. For each tile of 32 keys, a lane computes one score
-    and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running
-    maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank conflicts when
-    the lanes of a warp read a column. */
+/*  Kernel of variant `online`: one warp processes one row of q. For each tile of 32 keys, a lane computes one
+    score and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the
+    running maximum rises, earlier sums are multiplied by `factor`. The odd pitch of k and v avoids bank
+    conflicts when the lanes of a warp read a column. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(256, 4)
     kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12586,12 +12608,12 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 
 // ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
 
-/*  In rung flash, shared memory holds three tiles in f32: 64 rows of q, 64 rows of k or v, and the
+/*  Variant `flash` holds three f32 tiles in shared memory: 64 rows of q, 64 rows of k or v, and the
     probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
-    output. Of the scores of a tile, the thread computes columns x, x + 16, x + 32 and x + 48. Columns 4 x to 4
-    x + 3 of every 64 columns of the output are computed by the thread, too. Rows in shared memory are padded by
-    4 floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp
-    share the same four rows, so reductions over a row use shuffles. */
+    output. In these rows, the thread computes columns x, x + 16, x + 32 and x + 48 of a tile of scores, and
+    columns 4 x to 4 x + 3 of every 64 columns of the output. Rows in shared memory are padded by 4 floats, so
+    that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share the same
+    four rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12610,10 +12632,10 @@ __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], cons
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  Base of the exponents for one step of the online softmax, in which the running maximum rises from `before`
-    to `top`. The caller multiplies earlier sums by `factor` and computes exponents relative to b. If the
-    rounding error of the base is large (`coarse`, see kbki_coarse), the caller first subtracts `top` from the
-    scores, which is exact, and b is 0. */
+/*  Computes, for one step of the online softmax, the base b of the exponentials 2^(score * log2_scale - b).
+    In this step, the running maximum rises from `before` to `top`, and the caller multiplies earlier sums by
+    `factor`. If the rounding error of b would be large, `coarse` is true (see kbki_coarse) and b is 0; the
+    caller then first subtracts `top` from the scores, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12641,7 +12663,7 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; hidden is called only if `doubt` is
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; `hidden` is called only if `doubt` is
 // true. For a masked key, the row of v is skipped. Multiplying the row by zero would not be enough, because a
 // masked row of v may contain NaN.
 template <int Dim, int Tile, class Hidden>
@@ -12666,7 +12688,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// Kernel of rung flash: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
+// Kernel of variant `flash`: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12729,7 +12751,7 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax kernel of the variant cublas, with one CTA per row of scores. The kernel converts f32 scores to
+// Softmax kernel of variant `cublas`, with one CTA per row of scores. The kernel converts f32 scores to
 // probabilities of type T. The probabilities of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
@@ -12790,7 +12812,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     A warp has 32 rows, so that an operand read from shared memory serves two mma instructions. With 16 rows per warp,
     reading operands takes longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
     An SM runs two CTAs, so that one CTA computes exponentials while the other multiplies. Within a warp, the
-    exponentials of 16 keys are also interleaved with the mma instructions of the previous 16 keys.
+    exponentials of 16 keys are interleaved with the mma instructions of the previous 16 keys.
     The output is rarely rescaled: if no row of a warp has a new maximum, the warp skips the multiplications. */
 #ifdef __CUDACC__
 
@@ -12813,7 +12835,7 @@ __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], co
         for (int k = 0; k < 8 && r < left && !vector; k++) to[r][c + k] = from[r * Dim + c + k];
     }
 }
-// s += a b': 16 rows of a by 8 * Across rows of b.
+// s += a b', for 16 rows of `a` and 8 * Across rows of `b`.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], const T (*a)[Dim + 8],
                                                        const T (*b)[Dim + 8]) {
@@ -12847,9 +12869,9 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-// Kernel of rung warpmma: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8 scores,
-// lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes hold
-// the scores of a row.
+// Kernel of variant `warpmma`: a warp processes 16 rows of q, and 32 keys at a time. In each block of 16 x 8
+// scores, lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes
+// hold the scores of a row.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12935,9 +12957,10 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block; left_bit,
-// right_bit: swizzled chunk of 16 bytes. `left` is for a first operand of mma, and, with ldmatrix .trans, also for
-// a second operand that is stored by rows. `right` is for a second operand that is stored by columns.
+// Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block that the
+// lane reads; left_bit, right_bit: index of the 16-byte chunk in this row, after the swizzle. `left` is for a
+// first operand of mma, and, with ldmatrix .trans, also for a second operand that is stored by rows. `right` is
+// for a second operand that is stored by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -12974,9 +12997,9 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-// Computes a b' in 16 x 8 blocks s[m][n]. a and b are in shared memory, as rows of Dim elements. Operands are
-// loaded Ahead steps before the mma that uses them. The one or two other warps per scheduler are too few to hide
-// the latency of operand loads.
+// Computes the product a b' in 16 x 8 blocks s[m][n]. `a` and `b` are in shared memory, as rows of Dim elements.
+// Operands are loaded `Ahead` steps before the mma that uses them, because a scheduler has only one or two other
+// warps, too few to hide the latency of operand loads.
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -13035,9 +13058,9 @@ template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int
     for (int i = 0; i < Keys / 2; i++)
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
-// Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the exponents.
-// Returns whether any row of the warp has a new maximum. If a row has a new maximum, the caller must multiply
-// earlier sums by `factor`.
+// Online softmax for the thread's two rows of a 16-row block: updates the maximum m and the base of the
+// exponentials (see kbki_attn_base). Returns whether any row of the warp has a new maximum. If a row has a new
+// maximum, the caller must multiply earlier sums by `factor`.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -13057,8 +13080,8 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Converts two neighbouring 8-column blocks of scores to probabilities, adds the probabilities to l, and packs
-// them into p as a first operand of mma.
+// Converts two neighbouring 8-column blocks of scores to probabilities, adds the probabilities to `l`, and packs
+// them into `p` as a first operand of mma.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -13071,8 +13094,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums l, and stores o and lse of a warp's 32 rows. Only the first `left` rows of the
-// warp exist. rows: shared memory for 32 rows, used by this warp only.
+// Epilogue: divides `o` by the sums `l`, and stores `o` and lse of a warp's 32 rows. Only the first `left` rows of
+// the warp exist. rows: shared memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -13125,7 +13148,7 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
 }
 // Number of keys per buffer of K or V, chosen so that two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// Kernel of rung flashmma: a CTA processes 128 rows of q in four warps of 32 rows each. K and V are
+// Kernel of variant `flashmma`: a CTA processes 128 rows of q in four warps of 32 rows each. K and V are
 // double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
@@ -13199,8 +13222,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
     7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring of slots. Two
                consumer warpgroups of 64 rows compute scores, exponentials and products one after the other
-               <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
-               as the first operand of the second product
+               <- no thread moves operands. Both operands of the scores are in shared memory; probabilities stay in
+               registers as the first operand of the second product
     8 flashrs  the kernel of rung 7 with three consumer warpgroups of 160 registers per thread
                <- while one consumer computes exponentials and another waits for its products, the third keeps the
                tensor cores busy. A tile serves 192 rows instead of 128
@@ -13221,7 +13244,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// --- what the rungs share. A warpgroup has 64 rows of q; thread t has rows t / 32 * 16 + t % 32 / 4 and + 8 of them.
+// --- shared by rungs 7 to 10. A warpgroup has 64 rows of q; thread t has row t / 32 * 16 + t % 32 / 4, and this row
+//     plus 8.
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
@@ -13237,8 +13261,8 @@ template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int k
     const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
     kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
 }
-// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds the
-// exponentials to the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which
+// Executes the online softmax: replaces scores by exponentials relative to the running maximum `m`, and adds the
+// exponentials to the sums `l`. scale: converts scores to base-2 logarithms. factor: receives the factors by which
 // earlier sums must be multiplied.
 template <int Keys>
 __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
@@ -13264,15 +13288,15 @@ __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], fl
 #pragma unroll
     for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
 }
-// Multiplies the sums o by `factor` if any row of the warp has a new maximum. In most calls, no row has a new
+// Multiplies the sums `o` by `factor` if any row of the warp has a new maximum. In most calls, no row has a new
 // maximum.
 template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
     if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
 }
-// Stores lse of a warpgroup's 64 finished rows, from `row` on. Computes the factors inv, by which the sums o must
-// be multiplied. n: number of rows of the head.
+// Stores lse of a warpgroup's 64 finished rows, from `row` on. Computes the factors `inv`, by which the sums `o`
+// must be multiplied. n: number of rows of the head.
 __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
                                               float scale, float (&inv)[2]) {
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -13285,7 +13309,7 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Multiplies the sums o of 64 finished rows by the factors inv and stores the results.
+// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
     kbki_mm<T> out = {};
@@ -13296,16 +13320,16 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashws and, with three consumer warpgroups, of rung flashrs. The last warpgroup is the producer.
-// One thread of the producer loads q, then fills a ring of slots; each slot has 128 rows of K and of V. Each
-// consumer warpgroup processes 64 rows of q.
+// Kernel of variant `flashws` and, with three consumer warpgroups, of variant `flashrs`. The last warpgroup is the
+// producer. One thread of the producer loads q, then fills a ring of slots; each slot has 128 rows of K and of V.
+// Each consumer warpgroup processes 64 rows of q.
 template <class T, int Dim, int Groups>
 __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, T* out, float* lse, int n, float scale,
                                 int causal) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr int Stages = 2, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // in bytes
+    constexpr int Stages = 2, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // Tile, Queries: bytes
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
@@ -13388,8 +13412,8 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-// Kernel of rung pingpong: a consumer issues two products together: the scores of a tile, and the product of the
-// previous tile's probabilities with V. The tensor cores are therefore busy during the exponentials. The two
+// Kernel of variant `pingpong`: a consumer issues two products together: the scores of a tile, and the product of
+// the previous tile's probabilities with V. The tensor cores are therefore busy during the exponentials. The two
 // consumers issue products alternately.
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
@@ -13397,7 +13421,7 @@ __global__ void __launch_bounds__(384, 1)
                                  const __grid_constant__ kbki_map map_v, T* out, float* lse, int n, float scale,
                                  int causal) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr int Groups = 2, Stages = 3, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // in bytes
+    constexpr int Groups = 2, Stages = 3, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // Tile, Queries: bytes
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
@@ -13505,7 +13529,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
                   : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
-// Launches the kernel of a rung with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
+// Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
 template <class T, class Kernel>
 const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
     kbki_attn<T> io;
@@ -13537,13 +13561,14 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>attention_wgmma     Attention forward with wgmma and TMA: flashpp, the production kernel. It processes tiles of keys
-                        from the last to the first: only the first tile that a warpgroup sees has masked keys.
+  >>attention_wgmma     Attention forward with wgmma and TMA: flashpp, the production kernel. The kernel processes
+                        tiles of keys from the last to the first: only the first tile that a warpgroup sees has masked
+                        keys.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Configuration of the kernel of rung flashpp. Groups: number of consumer warpgroups; each processes 64 rows
-    of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
+/*  Configuration of the kernel of variant `flashpp`. Groups: number of consumer warpgroups; each processes 64
+    rows of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
     pipeline. ItemPs: picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an
     H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
@@ -13565,14 +13590,16 @@ template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> stru
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
 /*  Division of the rows of q into work items. A CTA processes one work item at a time. A big item has rows for
-    all consumer warpgroups. Heads with an index below `cut` have big items, followed by small items. Heads from
-    index `cut` on have small items only. The heads below `cut` form sections of `span` heads. Within a section,
-    work items are ordered by row, then by head, so that K and V of the section stay in L2. */
+    all consumer warpgroups, and a small item has at most `small` rows. Heads with an index below `cut` have big
+    items, followed by small items. Heads from index `cut` on have small items only. The heads below `cut` form
+    sections of `span` heads. Within a section, work items are ordered by row, then by head, so that K and V of
+    the section stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    // tiles: number of work items of a head below `cut`; bigs: number of big items among them
+    // tiles: number of work items per head, for heads with an index below `cut`; bigs: number of big items among
+    // these work items
     int tiles, bigs;
-    // small: rows of q per small item; smalls: number of small items of each head from `cut` on
+    // small: rows of q per small item; smalls: number of small items per head, for heads from index `cut` on
     int small, smalls;
     // cut: index of the first head without big items; span: heads per section; section: work items per section
     int cut, span, section;
@@ -13612,8 +13639,8 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup also signal that its task
-// is full or empty.
+// mbarriers and tasks in shared memory. The mbarriers q_full and q_empty of a warpgroup cover two buffers: its
+// rows of q, and its task. q_full signals that both are full, and q_empty that both are empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13722,7 +13749,7 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    // keep: 1 if the product is added to o, 0 if it overwrites o
+    // keep: 1 if the product is added to `o`, 0 if it overwrites `o`
     __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) {
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
@@ -13740,7 +13767,7 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces ptxas to compute the sums l at this point. Without settle(), ptxas moves the additions between the
+    // Forces ptxas to compute the sums `l` at this point. Without settle(), ptxas moves the additions between the
     // next products, and scores occupy registers that the probabilities need. The condition of the nanosleep is
     // never true, because no sum is negative.
     __device__ __forceinline__ void settle() const {
@@ -13849,11 +13876,11 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
 }
 /*  Runs a consumer warpgroup. The consumer issues the scores of a tile before the product of the previous
     tile's probabilities with V, even if the previous tile belongs to the previous work item. Two products of a
-    consumer are then in flight (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2).
-    ptxas chooses the place of the exponentials: it puts most of them after the wait for the product with V. A
-    version that forced all exponentials before the wait for the product with V took 1 to 2 % longer on an H200.
-    first: whether the scores belong to the first tile of a work item. fresh: whether the product with V belongs
-    to the first tile of a work item. */
+    consumer are therefore in flight at the same time (intra-warpgroup pipelining, FlashAttention-3, Shah et al.
+    2024, section 3.2). ptxas chooses the place of the exponentials: it puts most of them after the wait for the
+    product with V. Computing all exponentials before the wait for the product with V took 1 to 2 % longer on
+    an H200. first: whether the scores belong to the first tile of a work item. fresh: whether the product with
+    V belongs to the first tile of a work item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13896,7 +13923,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
-            kbki_wg_hold<Plan::keys / 2>(s); // the previous product with V reads p until here
+            kbki_wg_hold<Plan::keys / 2>(s); // the previous product with V reads `p` until here
             if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
@@ -13915,7 +13942,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashpp: the last warpgroup loads by TMA, and the other warpgroups compute.
+// Kernel of variant `flashpp`: the last warpgroup loads by TMA, and the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -14025,7 +14052,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    // without a mask 1, else the number of heads whose K and V together fit into L2
+    // span: 1 without a causal mask, else the number of heads whose K and V together fit into L2
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
@@ -14036,7 +14063,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// configurations of the kernel of rung flashpp, named after d and the number of consumer warpgroups
+// configurations of the kernel of variant `flashpp`, named after d and the number of consumer warpgroups
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
@@ -14067,8 +14094,8 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
-           scale or of the root of the sum of squares of the terms added
-    1 naive    p and ds in memory                 <- slow for the reasons of forward, with two matrices. S <= 2048
+           scale, or of the square root of the sum of the squared terms
+    1 naive    p and ds in memory                 <- slow as in the forward pass, with two S^2 matrices. S <= 2048
     4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- nothing of size S^2 in memory: p and ds are recomputed, twice,
                                                      so five products become seven (recomputation: Dao et al. 2022).
                                                      An operand serves several FMAs. FMAs are the limit
@@ -14079,10 +14106,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                                                      dq in f32, in the layout of accumulators, so that they are
                                                      coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that sees no key): p = 0. Scores beyond 2^20 are not supported, because an
-               f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a row or key that
-               the causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do
-               by zeros there
+    bound by   arithmetic. If lse = -inf (the row sees no key), p = 0. Scores beyond 2^20 are not supported,
+               because an f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a
+               row or key that the causal mask hides has no effect in `naive` and `flash`; the kernels on tensor
+               cores multiply hidden elements of q, k and `do` by zeros
     predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
                f32 atomics does dq need per byte of k that a CTA keeps? */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -14113,8 +14140,8 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// Probability p and derivative ds for one pair of row and key. about: ds, computed with the sum of the absolute
-// values of its two terms instead of with their difference.
+// Probability p and derivative ds for one pair of row and key. about: scale of the rounding error of ds. ds is p
+// times a difference of two terms; `about` is p times the sum of their absolute values.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -14166,7 +14193,7 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row: lse * log2(e), and D = do o; each head is padded to a multiple of 64 rows
+    float2* stat; // per row: lse * log2(e), and D = sum(do * o); a head is padded to a multiple of 64 rows
     float* sum;   // sums of dq in f32, in the workspace
     int64_t heads, rows;
     float scale;
@@ -14192,8 +14219,8 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Checks the workspace of rungs flashmma and flashws, and sets io->stat and io->sum to its parts. Returns NULL on
-// success, otherwise an error.
+// Checks the workspace of variants `flashmma` and `flashws`, and sets io->stat and io->sum to its parts. Returns
+// NULL on success, otherwise an error.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -14201,8 +14228,8 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// Kernels of rung naive: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one thread
-// per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
+// Kernels of variant `naive`: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one
+// thread per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -14255,8 +14282,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches the two passes of a rung that recomputes p and ds in each pass. Kernel `query` is the first pass, which
-// computes dq. Kernel `key` is the second pass, which computes dk and dv.
+// Launches the two passes of a variant that recomputes p and ds in each pass. `query` is the kernel of the first
+// pass, which computes dq. `key` is the kernel of the second pass, which computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -14280,13 +14307,13 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
 
 // ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
 
-/*  Rung flash makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
-    stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of do, and loops
-    over all keys. The second pass (Keys is true) computes dk and dv; a CTA of this pass keeps 32 keys, and
-    loops over all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds
-    three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in
-    >>attention_simt. Thread (y, x) of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x
-    and x + 16 of the loop operand. Of every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
+/*  Variant `flash` makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
+    stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of `do`, and loops over
+    all keys. The second pass (`Keys` is true) computes dk and dv; a CTA of this pass keeps 32 keys, and loops over
+    all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds three f32 tiles
+    of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in >>attention_simt. Thread (y, x)
+    of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x and x + 16 of the loop operand. Of
+    every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -14302,7 +14329,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
-        // Returns whether the pair of the thread's kept row r and of row at + i of the loop operand is masked.
+        // Returns whether the mask hides a pair of rows: row `r` of those that this thread keeps, and row `at + i`
+        // of the loop operand.
         auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
             return row >= n || key >= n || (io.causal && key > row);
@@ -14360,11 +14388,11 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Rung warpmma makes two passes over all pairs of row and key, like rung flash. A CTA keeps rows of two
-    operands in a and b, and loops over the rows of two other operands in u and w. If a CTA keeps rows of q and
-    do, it loops over k and v; if it keeps rows of k and v, it loops over q and do. A warp keeps 16 rows of a
-    and b, and processes 16 rows of u and w at a time. p and ds have the register layout of a first operand of
-    mma.sync, as in rung 5 of the forward pass. */
+/*  Variant `warpmma` makes two passes over all pairs of row and key, like variant `flash`. A CTA keeps rows of
+    two operands in arrays `a` and `b`, and loops over the rows of two other operands in arrays `u` and `w`. If
+    a CTA keeps rows of q and `do`, it loops over k and v; if it keeps rows of k and v, it loops over q and
+    `do`. A warp keeps 16 rows of `a` and `b`, and processes 16 rows of `u` and `w` at a time. p and ds have
+    the register layout of a first operand of mma.sync, as in variant `warpmma` of the forward pass. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14377,7 +14405,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
-        __syncthreads(); // all warps have read the previous tiles u and w
+        __syncthreads(); // all warps have read the previous tiles `u` and `w`
         kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
         kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
         __syncthreads();
@@ -14415,9 +14443,9 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
-// First kernel of rungs flashmma and flashws: computes D and the base of the exponents of every row. Rows that pad
-// the last tile get an infinite base, so that p is zero. Each lane reads 8 elements of do and of o, and sets 8
-// sums of dq to zero.
+// First kernel of variants `flashmma` and `flashws`: computes, for every row, D and the base lse * log2(e) of the
+// exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
+// Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14448,7 +14476,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last kernel of rungs flashmma and flashws: converts the sums of dq from the layout of the main kernel's
+// Last kernel of variants `flashmma` and `flashws`: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
@@ -14470,19 +14498,19 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  Configuration of rung flashmma. A warp keeps 32 keys and processes 32 rows of q at a time, so that each
-    operand read from shared memory serves two mma instructions. Scores are computed transposed, with keys as
-    rows. Therefore, p and ds have the register layout of a first operand, which the products for dv and dk
-    need. At d = 64, dk and dv of 32 keys fill the registers of a warp. At d = 128, two warps share 32 keys.
-    Each of the two warps computes the scores of half of the rows of q, and half of the columns of dk and dv.
-    The two warps exchange p and ds through shared memory. */
+/*  Configuration of variant `flashmma`. A warp keeps 32 keys and processes 32 rows of q at a time, so that
+    each operand read from shared memory serves two mma instructions. Scores are computed transposed, with
+    keys as rows. Therefore, p and ds have the register layout of a first operand, which the products for dv
+    and dk need. At d = 64, dk and dv of 32 keys fill the registers of a warp. At d = 128, two warps share 32
+    keys. Each of the two warps computes the scores of half of the rows of q, and half of the columns of dk
+    and dv. The two warps exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    // buffers: number of buffers for tiles of q, and for tiles of do
+    // buffers: number of buffers for tiles of q, and for tiles of `do`
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1;
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // kept: number of tiles of ds in shared memory. If only one tile of ds fits (before compute capability 9.0),
-    // computing dq needs an additional barrier.
+    // kept: number of tiles of ds in shared memory. Before compute capability 9.0, shared memory may have room for
+    // only one tile of ds. Computing dq then needs an additional barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14506,8 +14534,8 @@ __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lan
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
 // Computes p and ds of 32 keys, from `key` on, for 32 rows of q, from `row` on. part: index of `row` in its tile.
-// The exponentials overlap with the second product (do v), because neither of them depends on the other. hidden: 1
-// if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0.
+// The exponentials overlap with the product of `do` and v, because neither of them depends on the other. hidden: 2
+// if the causal mask hides some pairs of row and key, else 1 if some rows or keys are beyond the last one, else 0.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14583,7 +14611,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-// State of a warp of rung flashmma: the addresses of its CTA's tiles in shared memory, its keys, and its sums.
+// State of a warp of variant `flashmma`: the addresses of its CTA's tiles in shared memory, its keys, and its
+// sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
@@ -14642,13 +14671,13 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // each of the two products: 32 keys by 32 rows of q by 64 columns of dv or dk
+        // each of the two products computes 32 keys by 64 columns of dv or dk, and sums over 32 rows of q
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// Kernel of rung flashmma: a CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q and do
-// at a time.
+// Kernel of variant `flashmma`: a CTA keeps Keys keys and loops over the rows of q. cp.async loads 64 rows of q
+// and of `do` at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14678,7 +14707,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        // all warps have read the current rows of q and do, which the next rows overwrite while dq is computed
+        // all warps have read the current rows of q and `do`, which the next rows overwrite while dq is computed
         __syncthreads();
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
@@ -14709,8 +14738,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// Launches the kernel of rung flashmma with 64 keys per CTA and one buffer for rows of q and do. The configuration
-// with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
+// Launches the kernel of variant `flashmma` with 64 keys per CTA and one buffer for rows of q and `do`. The
+// configuration with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14742,29 +14771,30 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 -----------------------------------------------------------------*/
 
 /*  attention bwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of two tiles of q and do full. A tile has 64
-               rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two consumer warpgroups
-               hold dk and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
-               and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
-               warpgroup computes 64 x 64 of dq over all 128 keys
+    7 flashws  warp specialization: a producer thread keeps a TMA pipeline full, with two tiles of q and of `do`. A
+               tile has 64 rows at d = 128, and 128 rows at d = 64. A CTA keeps 128 keys in shared memory. Two
+               consumer warpgroups hold dk and dv of 64 keys each in registers. Scores are computed transposed,
+               with keys as rows, so that p and ds stay in registers as first operands for dv and dk. ds also goes
+               to shared memory for dq: each warpgroup computes a 64 x 64 block of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: the
-               product for dv with computing ds, that for dk with the atomics of dq and the next scores. One barrier
-               per tile remains. If all work items have about the same length, the kernel is persistent, and loads the
-               next keys while results are stored. With a causal mask and many rows, a persistent kernel was slower.
-               Bulk reductions of dq from shared memory were slower than atomics from registers: on an H200 (bf16, S =
-               4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
-    bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
+               product for dv with computing ds, the product for dk with the atomics of dq and the next scores. One
+               barrier per tile remains. If all work items have about the same length, the kernel is persistent,
+               and loads the next keys while results are stored. With a causal mask and many rows, a persistent
+               kernel was slower. Bulk reductions of dq from shared memory were slower than atomics from registers:
+               on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+    bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
-    Rung 7 launches three kernels; the first and the last kernel are also those of rung 6 (flashmma). The first kernel
-    computes D and the bases of the exponents. The last kernel converts the sums of dq to rows of dq. Rows and keys
-    beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs.
-    do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`). The
+    first kernel computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts
+    the f32 sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are
+    read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
+    and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-// Configuration of rung flashws. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds, and two
-// buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored panel
-// by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
+// Configuration of variant `flashws`. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds,
+// and two buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored
+// panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
     static constexpr bool stay = Stay; // whether the kernel is persistent, with at most one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
@@ -14852,8 +14882,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                                                         item.head);
             }
             // The producer waits for the previous kernel (PDL) before it loads the statistics of rows. The
-            // consumers need not wait for the previous kernel, because they add to dq only after these statistics
-            // have arrived.
+            // consumers need not wait for the previous kernel, because they add to dq only after the statistics of
+            // rows have arrived.
             kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
@@ -14868,8 +14898,8 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
-// --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
-//     Their rows are keys, and their columns are rows of q.
+// --- a consumer warpgroup. s: scores, then p, in f32; t: `do` v, then ds, in f32; p and x: p and ds in 16 bits.
+//     The rows of s, t, p and x are keys; their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
     kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
     const char* base;
@@ -14924,8 +14954,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Returns the statistics of the two rows of q that this thread holds as columns of block b: for each row, the
-    // base of the exponents and D.
+    // Returns the statistics of two rows of q: for each row, the base of the exponentials, and D. This thread
+    // holds the scores of these two rows as two columns of block b.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -14996,7 +15026,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows of q and do: its first row, its pipeline slot, and its byte offsets in shared memory.
+// A tile of rows of q and `do`: its first row, its pipeline slot, and its byte offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -15006,7 +15036,7 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-// Processes a tile of rows of q and do. When the scores of this tile are issued, the product for dk and the
+// Processes a tile of rows of q and `do`. When the scores of this tile are issued, the product for dk and the
 // atomics for dq of the previous tile may still be running. A pipeline slot is released after the product for dk,
 // because this product reads the slot last.
 template <class T, class Plan>
@@ -15086,8 +15116,8 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of rung flashws, with warp specialization. The first warpgroup loads by TMA. Each of the two other
-// warpgroups keeps dk and dv of 64 keys.
+// Kernel of variant `flashws`, with warp specialization. The first warpgroup loads by TMA. Each of the two
+// consumer warpgroups keeps dk and dv of 64 keys.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -15124,7 +15154,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // span: number of heads whose rows of q and do and whose f32 sums of dq together fit into L2
+    // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -15218,8 +15248,8 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs none, or if kbk_launch rejects
-// the shape.
+// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs no workspace, or if kbk_launch
+// rejects the shape.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
@@ -15291,15 +15321,15 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
 }
 #endif
 /*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest
-    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune also appends
-    the fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the
-    file that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first
-    launch of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
-    kbk_tuned_load. variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the contents
-    of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before this header, or a
-    function of the caller. kbk_tune synchronises the device. Do not call kbk_tune or kbk_tuned_load while
-    another thread launches kernels. Returns NULL on success, otherwise the reason why no configuration was kept
-    or why the file was not written. */
+    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune appends the
+    fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the file
+    that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch
+    of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
+    kbk_tuned_load. variant: row of the table with the name `select` or `tf32`, for matmul, matmul_e4m3 or bmm.
+    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
+    was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the
+    reason why no configuration was kept or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15353,8 +15383,9 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 
 /*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1. The
     number of a row may differ between libraries that were built with different options. Tensors of the row's
-    element type must be aligned to alignment[dtype] bytes. Tensors of another type (kbk_tensor.kind) must be
-    aligned to the size of an element, and the workspace to 256 bytes. */
+    element type must be aligned to alignment[dtype] bytes. If the type of a tensor differs from the row's
+    element type (kbk_tensor.kind), the tensor must be aligned to the size of its elements. The workspace
+    must be aligned to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
     const char* group;             // name of the operation's group, as in KBK_ONLY
@@ -15363,7 +15394,7 @@ typedef struct kbk_row {
     // sm: lowest compute capability that runs the row, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later
     // compute capabilities do not run the row, else 0
     int32_t sm, exact;
-    int32_t alignment[KBK_DTYPES]; // in bytes; 0: the element type is not supported
+    int32_t alignment[KBK_DTYPES]; // alignment in bytes; 0: the element type is not supported
 } kbk_row;
 
 // Returns the size of a struct of this library, or another constant, by its name. Returns -1 if the name is
