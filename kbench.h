@@ -28,10 +28,10 @@ HEADERS
 
 WHEN KBENCH WITHHOLDS A TIME
 
-    For each case, kbench prints a time, or a flag that says why there is none (KB_FLAGS in >>types). A case gets such
-    a flag if its result is wrong, a launch fails, its timed block copies data, synchronises or does no GPU work, or
-    it crashes. The exit code is then 1; kbench still runs the other cases. kbench never drops a sample because of its
-    value.
+    For each case, kbench prints a time, or a flag that says why there is none (KB_FLAGS in >>types). A case gets a
+    flag instead of a time if its result is wrong, a launch fails, its timed block copies data, synchronises or does
+    no GPU work, or it crashes. After such a flag the exit code is 1, but kbench runs all other cases. kbench never
+    drops a sample because of its value.
 
 CONTENTS (to find a section, search for >>name; functions call no functions of later stages)
 
@@ -72,10 +72,10 @@ THE RECORD
     --json FILE writes an array of records, one object per case. --jsonl FILE appends the same objects to FILE, one
     per line, and syncs FILE to disk before the next comparison group starts. Every record has all keys; null means
     that a value is not available. The table KB_RECORD in >>types gives the unit and meaning of each key, and defines
-    struct kb_result. This is schema 3. Schemas 1 and 2 had one key, mode, for cache and timer, and the key
-    stage_shared for shared_buffers.
+    struct kb_result. The current schema is 3. Schemas 1 and 2 had the key "mode" instead of "cache"
+    and "timer", and called the key "shared_buffers" "stage_shared".
     --resume (of kbench_report.h) measures only cases that have no valid record in the --jsonl file. A record is valid
-    if its executable (key binary), parameters, seed, GPU and processor are those of this run. If a case of a
+    if its executable (key "binary"), parameters, seed, GPU and processor are those of this run. If a case of a
     comparison group has no valid record, or has failed, kbench measures the whole group and removes its old lines.
     kbench replaces an old output file only when the new file is complete on disk; --jsonl and --history append.
     Several processes may append to one file, because each process locks the file. If another process changes an
@@ -87,9 +87,9 @@ MEMORY RULES
 
     kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns. New
     buffers contain 0xFF bytes, a NaN in every float type. A write into the 4 KiB before or after a buffer is reported
-    as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The function must
-    free memory that it allocates by other means, such as cudaMalloc; device memory that it does not free raises the
-    flag LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
+    as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The benchmark
+    function must free memory of other allocators, such as cudaMalloc; device memory that it leaves raises the flag
+    LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -113,7 +113,7 @@ MEMORY RULES
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
-// A benchmark refers to one of these symbols, so it does not link with another version or a build without CUDA.
+// A benchmark refers to KBI_DEMAND or KBI_DEMAND_CUDA, so that it links only with a matching build of kbench.
 #define KBI_DEMAND kbench_0_1_0
 #define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
@@ -179,7 +179,7 @@ typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 
 // A value that kb_fill writes depends only on the seed, the index of the element and the number of earlier kb_fill
-// calls. In an integer array, KB_UNIFORM makes every bit random; KB_NORMAL rounds 8 times a normal deviate.
+// calls. In integer arrays, KB_UNIFORM makes every bit random; KB_NORMAL is a normal deviate times 8, rounded.
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
@@ -318,7 +318,7 @@ typedef struct kb_option {
     const char* help;     // description of the option in --help
     // Parses value (NULL: there is none) and stores it in *values. Returns false after an error message.
     bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
-    size_t offset;     // of the value in *values, in bytes
+    size_t offset;     // offset of the value in *values, in bytes
     double low;        // smallest allowed number, if `take` checks it
     int64_t high;      // largest allowed number, if `take` checks it
     const char* words; // allowed words, if `take` checks them
@@ -331,12 +331,12 @@ typedef struct kb_option_set {
     bool* given;         // given[i]: the command line has option i; NULL: kbench allocates the array
     void (*start)(void); // sets the default values; may be NULL
     bool (*agree)(void); // if options do not fit together, prints a message and returns false; may be NULL
-    bool own;            // used by kbench as the array `given` of a set with one option
+    bool own;            // private: if the set has one option, kbench uses `own` as the array `given`
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation. The KBENCH macros register such an entry; other code passes one to kb_add. The
-// struct, and everything that it points to, must stay valid until the program ends.
+// One implementation of one operation. The KBENCH macros register a kb_entry; code without these macros passes its
+// kb_entry to kb_add. The struct, and everything that it points to, must stay valid until the program ends.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
@@ -452,9 +452,9 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or -1 for
 // null), params, samples, flags, status and verdict.
 //   x(kind, key, group, source, meaning with its unit).
-// If source is stats, measured or machine, kbi_result_take copies the named member of that struct. If source is code
-// or timed, a function of the stage judge or record sets the key. In a case without a time, keys whose source is
-// stats or timed are null.
+// If `source` is stats(m), measured(m) or machine(m), kbi_result_take copies member m of that struct. If `source` is
+// `code` or `timed`, a function under "judge" or "record" in CONTENTS sets the key. In a case without a time, keys
+// whose source is `stats` or `timed` are null.
 #define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
@@ -487,11 +487,12 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, gflops, rate, timed, "GFLOP/s (1e9 operations per second), from kb_flops") \
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
-    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: percent of a copy of equal size") \
+    x(real, gpu_efficiency, rate, timed, \
+      "percent of the peak that roof names; cold, memory-bound: of the rate of an equally large copy") \
     x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type such as int8") \
     x(text, compute_roof, rate, timed, "arithmetic peak of the element type, even if memory limits the case") \
     x(real, compute_roof_gflops, rate, timed, "GFLOP/s of the arithmetic peak that compute_roof names") \
-    x(text, bound, rate, timed, "what limits the time: memory, compute or latency; by counters: L2 or launch") \
+    x(text, bound, rate, timed, "what limits the time: memory, compute or latency; with counters: L2, launch") \
     x(real, bytes, rate, measured(bytes), "bytes per launch that kb_bytes declared") \
     x(real, flops, rate, measured(flops), "operations per launch that kb_flops declared") \
     x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
@@ -525,7 +526,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, shared_bytes, kernel, measured(shared_bytes), "shared memory per block, in bytes") \
     x(whole, local_bytes, kernel, measured(local_bytes), "local memory per thread, in bytes") \
     x(real, occupancy_theoretical, kernel, measured(occupancy), "theoretical occupancy: percent of an SM's threads") \
-    x(real, occupancy_achieved, kernel, code, "achieved occupancy: percent of an SM's threads, by counters") \
+    x(real, occupancy_achieved, kernel, code, "achieved occupancy: percent of an SM's threads (--counters)") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -614,8 +615,8 @@ void kb_print(const kb_result* results, int64_t n); // prints n results as the t
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 // Writes a record as JSON. Like snprintf, writes at most size bytes and returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// Returns a number for bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
-// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
+// Describes the build, for bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if
+// GPUs are measured; "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": bytes; otherwise -1.
 int64_t kb_abi(const char* what);
 // Returns the current case in a function or check that kb_run or kb_compare calls; NULL elsewhere.
 kb_state* kb_current(void);
@@ -646,10 +647,10 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 // Returns a host copy of a buffer of kb_alloc, from p on; kbench frees the copy. Returns NULL if the case has failed.
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- checks of n elements, after the timed block; an earlier check is a BAD_CASE ---
+// --- checks of n elements, after the timed block; a check before the block raises BAD_CASE ---
 // A check returns true if it passed and the case has not failed. got is memory of kb_alloc; want is host memory.
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity in want has to be in got.
+// Passes if |got - want| <= tolerance * (1 + |want|) for all elements. NaN must meet NaN, infinity equal infinity.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
 // Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
@@ -658,13 +659,13 @@ bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const
 // Passes if |got - want| <= ulps * u for every element; u is the unit in the last place of want in got's type.
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps);
-// Records the result of the caller's own check. error and tolerance go into the record; the text says why the check
-// failed.
+// Records the result of the caller's own check. `error` and `tolerance` go into the record; `format` says why the
+// check failed.
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
     KBI_PRINTF(5, 6);
 
 // --- control of the case ---
-// kb_skip: the case does not apply here. kb_fail: the case cannot be measured. Return after each of these calls.
+// Return after kb_skip (the case does not apply to this machine) and after kb_fail (the case cannot be measured).
 void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
@@ -683,7 +684,7 @@ typedef struct kb_planned {  // a planned case
     const char* name;        // name of the case, as in its record
     int64_t group;           // cases of a comparison group, which are measured together, have the same number
     bool runs;               // whether this machine can run the case
-    const kb_result* record; // set by recall: an earlier record; the case is then not measured
+    const kb_result* record; // earlier record, set by `recall`; kbench then does not measure the case
 } kb_planned;
 
 // An output has a command line option and functions that receive the records. Define a kb_output as a static
@@ -694,23 +695,23 @@ typedef struct kb_output {
     const char* help;
     // Appends n records to a text. At the end of the run, a text that is not empty replaces the file of the option.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // Only a file that is empty, or begins with `begins` and has `inside` in its first `lines` (0: 8) lines, is
-    // replaced.
+    // Only an old file that is empty, or begins with `begins` and has `inside` in its first `lines` lines (0: 8),
+    // is replaced.
     const char *begins, *inside;
     int lines;
-    // ready is called before files are opened, open before cases are measured. Each may print a message and return
-    // false; the exit code is then 2.
+    // `ready` is called before files are opened, and `open` before cases are measured. `ready` and `open` may print
+    // a message and return false; the exit code is then 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
-    // Does something else instead of measuring. Returns the exit code, or -1 if kbench has to measure after all.
+    // Replaces all measurements. Returns the exit code, or -1 if kbench has to measure after all.
     int (*instead)(const char* value);
-    // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns. If
-    // one case has to run, all cases of its group run. like: values that all records of this run share; NULL: kbench
-    // only lists the cases that have to run. May print a message and return false; the exit code is then 2.
+    // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns.
+    // If one case has to run, its whole group runs. `like` holds the values that all records of this run share;
+    // NULL: kbench only lists the cases to run. May print a message and return false; the exit code is then 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
     void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below the table row of the record
-    // Called when all files are written. code: the exit code so far. Returns the new exit code.
+    // Called when all files are written, with the exit code so far, `code`. Returns the new exit code.
     int (*end)(const kb_result* records, int64_t n, int code);
     const char* value; // argument of the option; kbench sets `value` and all members below it
     bool on;           // the option was given
@@ -738,8 +739,8 @@ typedef struct kb_instrument {
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
     void (*amend)(kb_result* record, int64_t number); // changes a record before flags are set; number: plan index
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
-    // Marks a case or phase for an external profiler, even without the option. Ends the range *range unless it is 0,
-    // and begins a range unless name is NULL. category: the operation of a case, or "phase".
+    // Marks a case or phase for an external profiler, also without the option of the instrument. Ends range *range
+    // if not 0, and begins a range if `name` is not NULL. category: the operation of a case, or "phase".
     void (*range)(uint64_t* range, const char* name, const char* category);
     const char* value; // argument of the option; kbench sets `value` and all members below it
     bool on;
@@ -871,7 +872,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // An axis has at most KB_AXIS_MAX constant integers, reals (also infinities) or strings; -a NAME=LIST replaces them.
-// LIST may have 0 only if a declared value is below 1, and negative integers only if a declared value is negative.
+// LIST may contain 0 only if a declared value is below 1, and negative integers only if a declared value is negative.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -889,7 +890,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0) compares y[i] with an expression of i, as kb_check does. Call it after
-// KB_TIME, but hx = kb_host(kb, x) before KB_TIME. hx may be NULL: if a case fails, the expression is not evaluated.
+// KB_TIME, but set hx = kb_host(kb, x) before. If the case has failed, hx may be NULL, and is not read.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -898,7 +899,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// Element types of C and C++. unsigned long long is missing, because KB_TYPE_OF needs a last entry without a comma.
+// Element types of C and C++. KB_TYPE_OF adds unsigned long long as its last entry, after which C allows no comma.
 #define KBI_TYPES(x) \
     x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
     x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
@@ -906,8 +907,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
 
 // kb_keep(a, b, ...) makes the compiler compute values, and data to which pointers point, in each run, as if other
-// code read and changed them. In C, kb_keep takes up to 8 expressions, and only variables and array elements with a
-// text of at most 24 characters count as changed. To keep a bit-field, write +s.bits.
+// code read and changed them. In C, kb_keep takes at most 8 expressions and declares as changed only variables and
+// array elements with a text of at most 24 characters. For a bit-field, write kb_keep(+s.bits).
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -928,11 +929,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Puts a mark for a source line into a linker section; marks tell whether a timed block keeps a value. The mark is 8
-// * line, plus 4 if the compiler knows the kept value, or plus 1 for a KBENCH.
+// Puts a mark for a source line into a linker section; marks show whether a timed block keeps a value. A mark is 8
+// * line, plus 4 if the compiler knows the kept value; the mark of a KBENCH macro is 8 * line + 1.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm statement with an object as output hides its value. Integers and pointers are in a general register, floats
-// in a floating-point register, other types in memory. With a choice of constraints, clang would use memory.
+// An asm statement with an object as output hides its new value. Integers and pointers are in a general register,
+// floats in a floating-point register, other types in memory. If a constraint allowed both, clang would use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
