@@ -487,12 +487,11 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, gflops, rate, timed, "GFLOP/s (1e9 operations per second), from kb_flops") \
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
-    x(real, gpu_efficiency, rate, timed, \
-      "percent of the peak that roof names; cold, memory-bound: of the rate of an equally large copy") \
+    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: of the rate of a same-size copy") \
     x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type such as int8") \
     x(text, compute_roof, rate, timed, "arithmetic peak of the element type, even if memory limits the case") \
     x(real, compute_roof_gflops, rate, timed, "GFLOP/s of the arithmetic peak that compute_roof names") \
-    x(text, bound, rate, timed, "what limits the time: memory, compute or latency; with counters: L2, launch") \
+    x(text, bound, rate, timed, "limit: memory, compute or latency; with --counters also L2 or launch") \
     x(real, bytes, rate, measured(bytes), "bytes per launch that kb_bytes declared") \
     x(real, flops, rate, measured(flops), "operations per launch that kb_flops declared") \
     x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
@@ -1161,7 +1160,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
-#else // in C the pragma optimize changes macros, which pop_options does not restore
+#else // in C, #pragma GCC optimize changes these macros, and pop_options does not restore them
 #define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
@@ -1746,7 +1745,7 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 }
 
 typedef struct kbi_signature {
-    const char *begin, *inside; // begin: first characters, blanks ignored; inside: text in the first `lines` lines
+    const char *begin, *inside; // how a file begins, ignoring blanks; a text in the first `lines` lines of the file
     int lines;
 } kbi_signature;
 static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // --json
@@ -1764,8 +1763,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Returns whether an open file is empty or has this signature; false with errno 0: it is another kind of file. In a
-// file of lines one record is enough: other tools may have added lines, and the first record may be incomplete.
+// Returns whether an open file is empty or has this signature; false with errno 0: it is another kind of file. A
+// file of lines needs only one record: other tools may have added lines, and the first record may be incomplete.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1856,7 +1855,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     struct stat now;
     char ending[40];
     size_t n = kbi_folder_length(path);
-    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // process numbers of two machines can be equal
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // two machines can use equal PIDs: adds the time
     char *name = kbi_name_beside(path, ending), first = name[n];
     name[n] = 0;
     int folder = kbi_open_file(name, O_RDONLY);
@@ -1897,7 +1896,7 @@ typedef struct kbi_out {
     bool moved;       // whether kbi_out_move changed path
 } kbi_out;
 typedef kbi_out kbi_lines;
-static void kbi_out_free(kbi_out* o) { // a regular file changes only in kbi_out_end
+static void kbi_out_free(kbi_out* o) { // does not write `waiting` to the file
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
@@ -1968,7 +1967,8 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Moves the output, with all text of this run, to a new file beside o->path. On entry, errno says why.
+// Moves the output, with all text of this run, to a new file beside o->path. The caller leaves the reason in errno:
+// EBUSY if the file was locked, another error if it was changed.
 static bool kbi_out_move(kbi_out* o) {
     const char* reason =
         errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
@@ -2018,8 +2018,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     return !*missing;
 }
 
-// Ends an incomplete last line that a killed process left, then appends all waiting lines or none. On an error, the
-// lines wait for the next call.
+// Ends an incomplete last line that a killed process left, then appends all waiting lines or none. After an error,
+// the next call tries again to append the lines.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2038,7 +2038,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // the next call ends an incomplete line
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // the next call ends this incomplete line
     if (good) {
         kbi_put(&l->written, l->waiting.s, l->waiting.n);
         l->waiting.n = 0;
@@ -2086,12 +2086,12 @@ static unsigned kbi_instruments_here(void) {
 #define KBI_X(symbol, parameters, name) bits |= symbol ? bit : 0, bit *= 2;
     KBI_INSTRUMENTS(KBI_X)
 #undef KBI_X
-    if (bits & 15) bits &= ~48u; // clang links UBSan and LSan together with its other sanitizers
+    if (bits & 15) bits &= ~48u; // clang's other sanitizers include UBSan and LSan, so these two are ignored
 #endif
     return bits;
 }
 
-// Writes the instruments of bits to out, as in ", instrumented (ASan gcov)"; "" if there is none.
+// Writes the names of the instruments in the mask `bits` to out: ", instrumented (ASan gcov)"; "" if the mask is 0.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 #define KBI_X(symbol, parameters, name) name,
     static const char* const names[] = { KBI_INSTRUMENTS(KBI_X) };
@@ -2260,7 +2260,7 @@ static int kbi_cpu_boost(const char* root) {
 
 // --- interference from other threads and machines, as the Linux kernel counts it ---
 typedef struct kbi_turn {
-    int64_t ran, waits; // processor time of this thread in ns; how often it gave up the processor, -1: unknown
+    int64_t ran, waits; // ns of processor time; how often this thread gave up the processor, -1: unknown
 } kbi_turn;
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
@@ -2298,17 +2298,18 @@ KBI_SLOW_END
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 -----------------------------------------------------------------*/
 
-// kb_fill uses Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). The key is the seed (low, high), the counter (block
-// low, block high, tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0. Purpose 1 gives the
-// high halves of uniform 64-bit integers. With word w and normal deviate z, the value of element i is:
+// kb_fill uses Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): key and counter give a block of 4 words. The key is
+// the seed (low, high), the counter (block low, block high, tensor, purpose). Element i uses word i mod 4 of block
+// i / 4, with purpose 0; purpose 1 gives the high halves of uniform 64-bit integers. From its word w and a normal
+// deviate z, the value of element i is:
 //   kind         floats                                integers
 //   KB_ZERO      0                                     0
 //   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// A float is rounded to f32 first (except KB_IOTA in f64), then to its type, both to nearest even. The GPU kernel
-// kbi_fill gives the same bits. If a compiler contracts a * b + c to an FMA, a normal deviate can change by one ulp.
+// A float is rounded to f32 first (except KB_IOTA in f64), then to its type, both to nearest even. Host and GPU
+// give the same bits. If a compiler contracts a * b + c to an FMA, a normal deviate can change by one ulp.
 
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
 static uint32_t kbi_float_bits(float f) {
@@ -2424,9 +2425,9 @@ static double kbi_minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
-// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
-// u2), rounded to float once. u1 is in (0,1]. The angle u2 = k / 2^24 is split exactly into quarter turns and a rest
-// within 1/8 turn. The Taylor series of the rest's sine and cosine have errors below 2^-40.
+// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi u2),
+// rounded to float once. u1 is in (0,1]. The turn u2 = k / 2^24 is split exactly into quarter turns and a remainder
+// of at most 1/8 turn. The Taylor series for sine and cosine of this remainder have errors below 2^-40.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1 / 6227020800., -1 / 39916800., 1 / 362880., -1 / 5040., 1 / 120., -1 / 6. };
     static const double cosine[] = { 1 / 479001600., -1 / 3628800., 1 / 40320., -1 / 720., 1 / 24., -0.5, 1 };
@@ -2442,7 +2443,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// Returns the bit pattern of an element, in the low bits. value: the element, or the normal deviate of an integer one.
+// Returns the bit pattern of an element, in the low bits. value: the element or, for integers, the normal deviate.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2502,7 +2503,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 #define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
 #define KBI_STATS_NOTABLE 0.01 // smallest drift, or distance of modes, that is reported, divided by the median
 
-// Returns whether v is finite and |v| <= KBI_STATS_LIMIT. Compares bits because of -ffast-math.
+// Returns whether v is finite and |v| <= KBI_STATS_LIMIT. Compares bits, because -ffast-math assumes no NaN.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -2565,7 +2566,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Returns the median of n finite values in O(n) time; NAN if there are none. scratch holds n values and may be x.
+// Returns the median of n finite values in O(n) time; NAN if there are none. scratch: n values, or x itself.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2582,8 +2583,8 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 }
 
 // The interval of the median by the sign test goes from rank k to rank n + 1 - k (Thompson 1936; Le Boudec 2010).
-// Returns k, the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none. Probabilities
-// are relative to the largest one, so k is exact for every n and alpha >= 1e-250.
+// Returns k, the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none. The sums
+// use P(B = j) divided by its maximum, so that nothing underflows: k is exact for every n and alpha >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
     int64_t j = n / 2;
@@ -2615,20 +2616,20 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
 }
 
 // Returns the factor (1 + r) / (1 - r), at least 1, by which autocorrelation r at lag 1 inflates the variance of a
-// mean (exact for AR(1)). Corrects r for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
+// mean (exact for AR(1)). Corrects the bias of r, about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
-// Inflation A comes from the lag-1 autocorrelation of the values. Inflation B, for slow drift under uncorrelated
-// noise, is the variance of the sums of 10 blocks, relative to independent values, times the inflation by the lag-1
-// autocorrelation of the sums. Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide
-// autocorrelation; if the MAD is 0, signs replace deviations. Below 30 values, only inflation A counts, and only if
-// it is significant (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room
-// for n values.
+// Returns the effective sample size of n values for their median: n divided by the larger of two variance
+// inflations. Inflation A comes from the lag-1 autocorrelation of the values. Inflation B finds slow drift that
+// uncorrelated noise hides from A. It divides the variance of the sums of 10 blocks by that of independent values,
+// and multiplies the ratio by the inflation from the lag-1 autocorrelation of the sums. Values are clipped at 3 MAD
+// from the median (Huber 1964), so that outliers do not hide autocorrelation; if the MAD is 0, signs replace
+// deviations. For less than 30 values, only inflation A is used, and only if the autocorrelation is significant
+// (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room for n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2664,14 +2665,14 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// Computes a 95 % interval of the median of n values that may be autocorrelated. Rank k of the sign test for the
-// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the values. Returns m; NAN, without an interval, for
-// less than 6 values. If m < 6, the interval is unreliable. It is then the interval for m = 6, and has at least
-// t(0.975; 5 df) standard errors on each side. The variance s^2 / (1 - 1/m) in the standard error allows for drift
-// slower than the sample.
+// Computes a 95 % interval of the median of n values that may be autocorrelated, and returns their effective sample
+// size m. Rank k of the sign test for m values becomes rank (k - 1/2) n / m + 1/2 of the n values. If n < 6, m and
+// the interval are NAN. If m < 6, the interval is unreliable: it is computed for m = 6, and each end is at least
+// t(0.975; 5 df) standard errors from the median. This standard error uses the variance s^2 / (1 - 1/m), because
+// s^2 does not contain drift that is slower than the sample is long.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // reach: minimum distance from the median to each end
+    double spread, reach = 0.0; // reach: least distance of both ends from the median
     *lo = *hi = NAN;
     if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
@@ -2737,8 +2738,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Mild outliers lie over 1.5, severe ones over 3 interquartile ranges outside the quartiles (Tukey 1977). The range
-// is at least the timer's tick; otherwise, if most values are equal, all values one tick away would be outliers.
+// Mild outliers lie over 1.5, severe ones over 3 interquartile ranges outside the quartiles (Tukey 1977). An
+// interquartile range counts as at least one tick: if most values are equal, a value one tick away is no outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -2772,9 +2773,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Tests whether 10 block medians are in random order, exactly: p = 0.0092, or 33,508 of 3,628,800 orders; ties lower
-// p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
-// S = rising minus falling pairs). A test of single values would report drift whenever they are autocorrelated.
+// Tests whether 10 block medians are in random order: p = 0.0092, because 33,508 of 3,628,800 orders fail; ties
+// lower p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945:
+// |S| >= 33, S = rising minus falling pairs). A test of single values would report drift whenever they are
+// autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -2969,8 +2971,9 @@ static double kbi_spread_reach(const kbi_spread* s, double alpha, double referen
 // Returns the weight of a case in the prior of another case. octaves: log2 of the ratio of the two cases' times.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
-// Computes the statistics of one case alone. log_variance: unbiased log variance (Smyth, Statistical Applications in
-// Genetics and Molecular Biology 3, 2004); NAN if the variance is 0. octaves: log2 of the case's time.
+// Computes a case's statistics from its own values. log_variance: unbiased log variance (Smyth, Statistical
+// Applications in Genetics and Molecular Biology 3, 2004); NAN if the variance is 0. octaves: log2 of the case's
+// time.
 static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
     double sum = 0.0, squares = 0.0;
     s->n = 0;
@@ -2985,8 +2988,8 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). The prior depends on how far log variances
-// of cases with similar times differ beyond chance; 2e6: no further than by chance.
+// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2): the less the log variances of cases with
+// similar times differ, the more. The result is 2e6 if these log variances differ only by chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -3008,10 +3011,10 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 
 // Computes 95 % t intervals of the mean log median of each case over `processes` processes. The values of case c
 // begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases, all in one unit.
-// The variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least its
-// own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and D
-// degrees of freedom of the other cases. The mean is compared with a reference. reference_variance is the variance of
-// the reference, divided by that of one process: 0 for the true mean, 1 for one further process, pi / 2m for the
+// The variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least
+// its own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and
+// D degrees of freedom of the other cases. To compare the mean with a reference, reference_variance is the variance
+// of the reference, divided by that of one process: 0 for the true mean, 1 for one further process, pi / 2m for the
 // median of m. Log ratios need a separate call, because they vary less than log times.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
@@ -3062,8 +3065,8 @@ static double kbi_ulp(double x, kb_dtype dtype) { // unit in the last place of x
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-// Compares n elements. The error is |got - want| / (1 + |want|) in KBI_CHECK_MIXED, 2-norm of got - want / 2-norm of
-// want in KBI_CHECK_NORM, units in the last place of got_type in KBI_CHECK_ULP. NaN equals NaN; infinities equal
+// Compares n elements. The error is |got - want| / (1 + |want|) in KBI_CHECK_MIXED, 2-norm of got - want / 2-norm
+// of want in KBI_CHECK_NORM, units in the last place of got_type in KBI_CHECK_ULP. NaN equals NaN; infinities equal
 // themselves.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                              kbi_match_how how, double tolerance) {
@@ -3209,7 +3212,7 @@ typedef struct kbi_recipe { // how to measure, from the command line or from a k
     unsigned inside;             // mask of the instruments that profile the untimed block; 0: none
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // precision: fraction; times: s; warmup_time < 0: until steady
+    double precision, min_time, max_time, warmup_time; // a fraction; times in s; warmup_time < 0: until steady
     int64_t warmup_samples;                            // number of samples; negative: warm-up until steady state
     int64_t samples, rounds;                           // exact number of each; 0: as many as precision requires
     int64_t launches;                                  // launches per sample; 0: the timer chooses
@@ -3307,7 +3310,7 @@ typedef struct kbi_measured {
     int32_t core;                // 1: roofs are peaks of one core of the host
     int32_t debug_build;         // 1: the benchmark's file was compiled without optimisation
     int32_t bias_fitted;         // 1: the duration of an empty kernel was fitted, not measured
-    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: single runs on a CPU
+    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: unbatched CPU runs
     uint64_t flags;
     char message[1024];
     char cache[8], timer[8]; // cache "": host work
@@ -3316,7 +3319,7 @@ typedef struct kbi_measured {
     double* round_ns;        // ns per launch for each round of a comparison
     double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
     int32_t arms, contest;   // number of compared implementations; plan index of the first one
-    double bias_ns, floor_ns, wall_ns, step_ns; // ns; step_ns: timer tick per launch; NaN: not known
+    double bias_ns, floor_ns, wall_ns, step_ns; // step_ns: tick of the timer / launches; NaN: not known
     int32_t kept;                               // kbi_kept
     double bias_error_ns;                       // standard deviation of bias_ns
     double bias_apart_ns;                       // part of bias_error_ns that differs between launch shapes
@@ -3345,10 +3348,10 @@ typedef struct kbi_machine {
     char gpu[96], driver[40], cuda[16], why[200];     // why: reason why no GPU is used
     int64_t memory, l2;
     kbi_roofs roofs, core;        // peaks of the device; peaks of one core of the host
-    double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of events (cold, hot)
+    double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of event times (cold, hot)
     double own_error;             // ns: uncertainty of an empty kernel's fitted duration; 0: it was measured
     double quantum, empty_pair;   // ns: tick of event times; time between two events without work between them
-    char truth[64];               // how the bias was found
+    char truth[64];               // how the bias of event times was found
     double cold;                  // fraction of an L2-sized buffer that is evicted; NaN: not known
     double counted_cold;          // evicted part of an L2-sized buffer in percent, by counters; NaN: not known
     char counted_why[200];        // why counted_cold is NaN
@@ -3382,8 +3385,9 @@ typedef struct kbi_arithmetic { // peaks of a case's element type
     unsigned others; // mask of further kbi_roof peaks that the element type may have used
 } kbi_arithmetic;
 
-// said: kb_flops_as gave dtype. If said is false, dtype is the storage type of KB_DTYPE, and arithmetic may be wider
-// or, for f32 in libraries, narrower. Without a type, every peak is possible. F16 and BF16 use the same hardware.
+// If `said` is true, kb_flops_as gave `dtype`. If not, `dtype` is the type in memory (KB_DTYPE): the arithmetic may
+// use a wider type or, for f32 in libraries, a narrower one. KB_NODTYPE: any type is possible. F16 and BF16 use the
+// same hardware.
 static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
@@ -3416,7 +3420,7 @@ static int kbi_traffic_roof(int traffic) { // default: copy
 }
 
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
-static const double kbi_product_margin = 1.1; // for matrix products: on an H200, fp8 rates with zeros vary by 8 %
+static const double kbi_product_margin = 1.1; // larger for matrix products: fp8 rates vary by 8 % on an H200
 
 // Returns the first peak, base first, that is unknown or that `rate` (operations per second) does not exceed.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
@@ -3590,7 +3594,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies all keys with this source from *from. A text is a char array in *from; an empty text becomes NULL.
+// Sets all keys that have this source from *from. A text is a char array in *from; an empty text becomes NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3643,8 +3647,8 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// Columns of the table from left to right. A narrow terminal drops columns, first the one with drop 1. If wide is
-// true, the column needs a terminal of at least KBI_WIDE characters.
+// Columns of the table from left to right. A narrow terminal drops columns in the order of `drop`, except those
+// with 0. `wide` columns need a terminal of at least KBI_WIDE characters.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3673,10 +3677,10 @@ static const struct {
     bool wide;
 } kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has a bit for each column and one more");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has a bit for each column and a spare bit");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // units of a column, from small to large; scales: factors that convert from the unit of key
+static const struct { // units of a column, from small to large; scales: factors from the unit of the column's key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
@@ -3841,7 +3845,7 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns all entries by file and line, those of an operation after its first entry. The caller frees the list.
+// Returns all entries by file and line, but keeps the entries of an operation together. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
@@ -3890,7 +3894,7 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang registers the benchmarks of a module again in each file that imports it
+    // clang registers the benchmarks of a module once for each file that imports it: keeps the first entry
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
@@ -4010,7 +4014,7 @@ enum {
     KBI_X(shard, "shard", "K/N|auto", "choose", "run part K of N parts; auto: from a Slurm job array", int64_t, \
       kbi_take_shard, KBI_ANY, 0) \
     KBI_X(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-      KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu (default 0)" \
+      KBI_CUDA ? "index of a GPU, 'all' GPUs in turn, or 'cpu' (default 0)" \
       : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
     KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % precision per case; skip size large", KBI_EFFORT | KBI_COMMON) \
@@ -4034,7 +4038,7 @@ enum {
     KBI_BARE(cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
     KBI_BARE(hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
     KBI_BARE(rotate, "rotate", "how", "rotate copies of the data that together exceed L2", KBI_GPU) \
-    KBI_WORD(timer, "timer", "WHICH", "how", "timer: events, cupti, both alternately, or wall", \
+    KBI_WORD(timer, "timer", "WHICH", "how", "timer: events, cupti, 'both' alternately, or wall", \
       "events,cupti,both,wall", KBI_GPU) \
     KBI_BARE(no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
     KBI_BARE(fresh, "fresh", "how", "run kb_check also with two other inputs", 0) \
@@ -4120,7 +4124,7 @@ static bool kbi_take_word(const kb_option* option, void* values, const char* val
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
-    return kbi_error("--%s was given more than %d times; one can hold several values: A,B (A|B)", option, KBI_LISTS);
+    return kbi_error("--%s was given more than %d times; give several values at once: A,B (A|B)", option, KBI_LISTS);
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -4220,7 +4224,7 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// Reads K/N, or gets K and N from a Slurm array task. Task ids with unequal steps are an error: K is unknown.
+// Reads K/N, or gets K and N from a Slurm array task. Unequal steps of task ids are an error: K is unknown.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4285,7 +4289,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// Returns the first given option with one of the rules from index *k on, or NULL. *k becomes the next index.
+// Returns the first given option from *k on that has one of the rules, or NULL. *k becomes the next index.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4425,7 +4429,7 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s was given twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    // an output without fill opens the file itself
+    // an output without the function `fill` opens its file itself, so /dev/stdout does not become "-"
     if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-";
     if (!kbi_option_set(o, k, value)) return 0;
     int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
@@ -4616,7 +4620,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
-        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a * range above 0");
+        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a '*' range above 0");
     double slack = 1e-9 * (how == '+' ? step : to);
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
@@ -4729,7 +4733,7 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Returns the longest time, in s, of one process for n cases. In a comparison, the baseline is sampled twice.
+// Returns the time limit in s of a process for n cases. In a comparison, the baseline is sampled twice.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     KBI_EACH_INSTRUMENT(i) profiling += i->on ? i->seconds : 0;
@@ -4803,7 +4807,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
         if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
         if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
         kbi_put_param(&name, '/', p);
-        uint64_t h = kbi_hash(start, name.s + begin); // MurmurHash3's finalizer mixes the terms of the sum key
+        uint64_t h = kbi_hash(start, name.s + begin); // mixed as in MurmurHash3, because key is a sum of hashes
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
