@@ -101,9 +101,9 @@ MEMORY RULES
 -----------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
-    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it for the
+    KBENCH_CUDA               lets gcc and clang build GPU benchmarks (-I$CUDA/include, -lcudart). Define it for the
                               implementation, and in files whose timed blocks submit GPU work. nvcc implies it
-    KBENCH_NO_CUDA            no GPU support, also under nvcc
+    KBENCH_NO_CUDA            no GPU support, even under nvcc
     KBENCH_SHARED             builds a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
@@ -299,14 +299,14 @@ typedef struct kb_axis {
 #define KB_LAST_REAL __builtin_nan("") // terminates r; a NaN, because an infinity can be a value
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
-typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
+typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare measure
 
 // How the source file that contains a benchmark was compiled.
 typedef struct kb_build {
     const char* compiler; // version of the compiler, and options such as fast-math
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // calls a C++ benchmark function and reports its exceptions; NULL: C
-    const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
+    const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA: only a matching kbench can be linked
     const int32_t *marks, *marks_end;         // source lines that kb_keep and KBENCH mark; see KBI_MARK
 } kb_build;
 
@@ -403,8 +403,8 @@ typedef struct kb_desc {
     x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean over all processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real, time_ms_min, time, stats(min), "ms: shortest") \
-    x(real, time_ms_max, time, stats(max), "ms: longest") \
+    x(real, time_ms_min, time, stats(min), "ms: shortest sample") \
+    x(real, time_ms_max, time, stats(max), "ms: longest sample") \
     x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
     x(real, time_ms_p5, time, stats(p5), "ms: 0.05 quantile of the samples") \
     x(real, time_ms_p25, time, stats(p25), "ms: 0.25 quantile of the samples") \
@@ -432,7 +432,7 @@ typedef struct kb_stats {
     double lag1;            // autocorrelation at lag 1, from -1 to 1; NAN if n < 3 or all values are equal
     double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| exceeds 1 %, and the order of the block medians is not random (p < 0.01)
-    int bimodal;            // 1: two groups, each of 10 % of the values or more, at most 2 % between. 0: n < 30
+    int bimodal;            // 1: two groups of at least 10 % of the values each, at most 2 % between them. 0 if n < 30
                             // The gap between the groups exceeds 5 MAD, 5 timer ticks and 1 % of the median
     int64_t distinct;       // number of different values; a small number means a coarse timer
     double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
@@ -632,13 +632,13 @@ void kb_flops(kb_state* kb, double flops); // number of arithmetic operations, f
 // Like kb_bytes and kb_flops, for a chosen peak. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
-void kb_items(kb_state* kb, double items);   // number of other work items, for items_per_second
+void kb_items(kb_state* kb, double items);   // number of work items, for items_per_second
 void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
 // Sets a counter of the record; unit may be "". A case has at most 16 counters. Names consist of a-z, 0-9 and _.
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-// Allocates count * size bytes, set to 0xFF, until the case ends. NULL means that the case has failed (OOM).
+// Allocates count * size bytes until the case ends, and sets them to 0xFF. NULL means that the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // kb_to_host and kb_from_host wait for kb->stream, then copy bytes. Do not call them in KB_TIME or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
@@ -649,7 +649,7 @@ void* kb_host_copy(kb_state* kb, const void* p);
 // --- checks of n elements, after the timed block; a check before the block raises BAD_CASE ---
 // A check returns true if it passed and the case has not failed. got is memory of kb_alloc; want is host memory.
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for all elements. NaN must meet NaN, infinity equal infinity.
+// Passes if |got - want| <= tolerance * (1 + |want|) for all elements. NaN matches only NaN, inf only the same inf.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
 // Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
@@ -702,7 +702,7 @@ typedef struct kb_output {
     // a message and return false; the exit code is then 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
-    // Replaces all measurements. Returns the exit code, or -1 if kbench has to measure after all.
+    // Called in place of all measurements. Returns the exit code, or -1 if kbench has to measure after all.
     int (*instead)(const char* value);
     // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns.
     // If one case has to run, its whole group runs. `like` holds the values that all records of this run share;
@@ -729,8 +729,8 @@ typedef struct kb_instrument {
     bool host;                            // true: counts host work; false: counts GPU work
     bool (*ready)(const char* value);     // called before measurements; false, after a message, gives exit code 2
     bool (*open)(kb_state* kb);           // called before the first run; false: cannot count (see kb_not_found)
-    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs before end(); NULL: 1 run
-    bool (*end)(kb_state* kb);            // stops counting; true: kbench calls begin and end again
+    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs before `end`; NULL: 1 run
+    bool (*end)(kb_state* kb);            // stops counting; true: kbench calls `begin` and `end` again
     void (*close)(kb_state* kb);          // called after the last run of the block
     double seconds;                       // expected duration per case in seconds; 0: that of a few runs
     bool (*before)(void);                 // called before the first case; false: there is no data, exit code 2
@@ -749,7 +749,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; *instrument must stay valid
-// Between open and close, kb_found sets a counter of the record; kb_not_found says why a counter is missing.
+// Between `open` and `close`, kb_found sets a counter of the record; kb_not_found says why a counter is missing.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -880,7 +880,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types ("f32", "tf32", "f16", "bf16", "e4m3", ...); the function reads kb->dtype.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
-// A point or small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
+// Values or a small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
 #define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
 // Allocate n elements of type T in GPU memory (cpu backend: host memory), host memory, or page-locked host memory.
@@ -4059,8 +4059,8 @@ enum {
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_X(columns, "columns", "A,B,C", "out", "show these columns of the table, or keys of the record", const char*, \
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    KBI_WORD(color, "color", "WHEN", "out", "use color always, never, or auto (on a terminal)", "always,auto,never", \
-      KBI_ALWAYS) \
+    KBI_WORD(color, "color", "WHEN", "out", "use color 'always', 'never', or 'auto' (on a terminal)", \
+      "always,auto,never", KBI_ALWAYS) \
     KBI_BARE(no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
     KBI_BARE(no_progress, "no-progress", "out", "print no progress line on stderr", KBI_ALWAYS) \
     KBI_BARE(quiet, "quiet", "out", "print no warnings and no progress line", KBI_ALWAYS) \
