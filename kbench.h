@@ -931,8 +931,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Puts a mark for a source line into a linker section; marks show whether a timed block keeps a value. A mark is 8
 // * line, plus 4 if the compiler knows the kept value; the mark of a KBENCH macro is 8 * line + 1.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm statement with an object as output hides its new value. Integers and pointers are in a general register,
-// floats in a floating-point register, other types in memory. If a constraint allowed both, clang would use memory.
+// An asm statement hides the new value of its output object from the compiler. Integers and pointers are in a
+// general register, floats in a floating-point register, other types in memory. If offered a choice, clang would
+// use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -2988,8 +2989,8 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2): the less the log variances of cases with
-// similar times differ, the more. The result is 2e6 if these log variances differ only by chance.
+// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). They grow as log variances of cases with
+// similar times differ less. The result is 2e6 if these log variances differ only by chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -3594,7 +3595,8 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Sets all keys that have this source from *from. A text is a char array in *from; an empty text becomes NULL.
+// Copies the members of *from to all keys with this source. A text is a char array in *from; an empty text becomes
+// NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
