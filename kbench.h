@@ -432,7 +432,7 @@ typedef struct kb_stats {
     double lag1;            // autocorrelation at lag 1, from -1 to 1; NAN if n < 3 or all values are equal
     double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| exceeds 1 %, and the order of the block medians is not random (p < 0.01)
-    int bimodal;            // 1: two groups of at least 10 % of the values each, at most 2 % between them. 0 if n < 30
+    int bimodal;            // 1: two groups, each 10 % of the values or more, at most 2 % between them. 0 if n < 30
                             // The gap between the groups exceeds 5 MAD, 5 timer ticks and 1 % of the median
     int64_t distinct;       // number of different values; a small number means a coarse timer
     double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
