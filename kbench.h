@@ -28,10 +28,10 @@ HEADERS
 
 WHEN KBENCH WITHHOLDS A TIME
 
-    For each case, kbench prints a time, or a flag that says why there is none (KB_FLAGS in >>types). A case gets such
-    a flag if its result is wrong, a launch fails, its timed block copies data, synchronises or does no GPU work, or
-    it crashes. The exit code is then 1; kbench still runs the other cases. kbench never drops a sample because of its
-    value.
+    For each case, kbench prints a time, or a flag that says why there is none (KB_FLAGS in >>types). A case gets a
+    flag instead of a time if its result is wrong, a launch fails, its timed block copies data, synchronises or does
+    no GPU work, or it crashes. After such a flag the exit code is 1, but kbench runs all other cases. kbench never
+    drops a sample because of its value.
 
 CONTENTS (to find a section, search for >>name; functions call no functions of later stages)
 
@@ -72,10 +72,10 @@ THE RECORD
     --json FILE writes an array of records, one object per case. --jsonl FILE appends the same objects to FILE, one
     per line, and syncs FILE to disk before the next comparison group starts. Every record has all keys; null means
     that a value is not available. The table KB_RECORD in >>types gives the unit and meaning of each key, and defines
-    struct kb_result. This is schema 3. Schemas 1 and 2 had one key, mode, for cache and timer, and the key
-    stage_shared for shared_buffers.
+    struct kb_result. The current schema is 3. Schemas 1 and 2 had the key "mode" instead of "cache"
+    and "timer", and called the key "shared_buffers" "stage_shared".
     --resume (of kbench_report.h) measures only cases that have no valid record in the --jsonl file. A record is valid
-    if its executable (key binary), parameters, seed, GPU and processor are those of this run. If a case of a
+    if its executable (key "binary"), parameters, seed, GPU and processor are those of this run. If a case of a
     comparison group has no valid record, or has failed, kbench measures the whole group and removes its old lines.
     kbench replaces an old output file only when the new file is complete on disk; --jsonl and --history append.
     Several processes may append to one file, because each process locks the file. If another process changes an
@@ -87,9 +87,9 @@ MEMORY RULES
 
     kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns. New
     buffers contain 0xFF bytes, a NaN in every float type. A write into the 4 KiB before or after a buffer is reported
-    as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The function must
-    free memory that it allocates by other means, such as cudaMalloc; device memory that it does not free raises the
-    flag LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
+    as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The benchmark
+    function must free memory of other allocators, such as cudaMalloc; device memory that it leaves raises the flag
+    LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -101,9 +101,9 @@ MEMORY RULES
 -----------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
-    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it for the
+    KBENCH_CUDA               lets gcc and clang build GPU benchmarks (-I$CUDA/include, -lcudart). Define it for the
                               implementation, and in files whose timed blocks submit GPU work. nvcc implies it
-    KBENCH_NO_CUDA            no GPU support, also under nvcc
+    KBENCH_NO_CUDA            no GPU support, even under nvcc
     KBENCH_SHARED             builds a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
@@ -113,7 +113,7 @@ MEMORY RULES
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
-// A benchmark refers to one of these symbols, so it does not link with another version or a build without CUDA.
+// A benchmark refers to KBI_DEMAND or KBI_DEMAND_CUDA, so that it links only with a matching build of kbench.
 #define KBI_DEMAND kbench_0_1_0
 #define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
@@ -179,7 +179,7 @@ typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 
 // A value that kb_fill writes depends only on the seed, the index of the element and the number of earlier kb_fill
-// calls. In an integer array, KB_UNIFORM makes every bit random; KB_NORMAL rounds 8 times a normal deviate.
+// calls. In integer arrays, KB_UNIFORM makes every bit random; KB_NORMAL is a normal deviate times 8, rounded.
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
@@ -299,14 +299,14 @@ typedef struct kb_axis {
 #define KB_LAST_REAL __builtin_nan("") // terminates r; a NaN, because an infinity can be a value
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
-typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
+typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare measure
 
 // How the source file that contains a benchmark was compiled.
 typedef struct kb_build {
     const char* compiler; // version of the compiler, and options such as fast-math
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // calls a C++ benchmark function and reports its exceptions; NULL: C
-    const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
+    const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA: only a matching kbench can be linked
     const int32_t *marks, *marks_end;         // source lines that kb_keep and KBENCH mark; see KBI_MARK
 } kb_build;
 
@@ -318,7 +318,7 @@ typedef struct kb_option {
     const char* help;     // description of the option in --help
     // Parses value (NULL: there is none) and stores it in *values. Returns false after an error message.
     bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
-    size_t offset;     // of the value in *values, in bytes
+    size_t offset;     // offset of the value in *values, in bytes
     double low;        // smallest allowed number, if `take` checks it
     int64_t high;      // largest allowed number, if `take` checks it
     const char* words; // allowed words, if `take` checks them
@@ -331,12 +331,12 @@ typedef struct kb_option_set {
     bool* given;         // given[i]: the command line has option i; NULL: kbench allocates the array
     void (*start)(void); // sets the default values; may be NULL
     bool (*agree)(void); // if options do not fit together, prints a message and returns false; may be NULL
-    bool own;            // used by kbench as the array `given` of a set with one option
+    bool own;            // private: if the set has one option, kbench uses `own` as the array `given`
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation. The KBENCH macros register such an entry; other code passes one to kb_add. The
-// struct, and everything that it points to, must stay valid until the program ends.
+// One implementation of one operation. The KBENCH macros register a kb_entry; code without these macros passes its
+// kb_entry to kb_add. The struct, and everything that it points to, must stay valid until the program ends.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
@@ -403,8 +403,8 @@ typedef struct kb_desc {
     x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean over all processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
-    x(real, time_ms_min, time, stats(min), "ms: shortest") \
-    x(real, time_ms_max, time, stats(max), "ms: longest") \
+    x(real, time_ms_min, time, stats(min), "ms: shortest sample") \
+    x(real, time_ms_max, time, stats(max), "ms: longest sample") \
     x(real, time_ms_mad, time, stats(mad), "ms: median of |x - median|, unscaled") \
     x(real, time_ms_p5, time, stats(p5), "ms: 0.05 quantile of the samples") \
     x(real, time_ms_p25, time, stats(p25), "ms: 0.25 quantile of the samples") \
@@ -432,7 +432,7 @@ typedef struct kb_stats {
     double lag1;            // autocorrelation at lag 1, from -1 to 1; NAN if n < 3 or all values are equal
     double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| exceeds 1 %, and the order of the block medians is not random (p < 0.01)
-    int bimodal;            // 1: two groups, each of 10 % of the values or more, at most 2 % between. 0: n < 30
+    int bimodal;            // 1: two groups, each 10 % of the values or more, at most 2 % between them. 0 if n < 30
                             // The gap between the groups exceeds 5 MAD, 5 timer ticks and 1 % of the median
     int64_t distinct;       // number of different values; a small number means a coarse timer
     double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
@@ -452,9 +452,9 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or -1 for
 // null), params, samples, flags, status and verdict.
 //   x(kind, key, group, source, meaning with its unit).
-// If source is stats, measured or machine, kbi_result_take copies the named member of that struct. If source is code
-// or timed, a function of the stage judge or record sets the key. In a case without a time, keys whose source is
-// stats or timed are null.
+// If `source` is stats(m), measured(m) or machine(m), kbi_result_take copies member m of that struct. If `source` is
+// `code` or `timed`, a function under "judge" or "record" in CONTENTS sets the key. In a case without a time, keys
+// whose source is `stats` or `timed` are null.
 #define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
@@ -487,11 +487,11 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, gflops, rate, timed, "GFLOP/s (1e9 operations per second), from kb_flops") \
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
-    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: percent of a copy of equal size") \
+    x(real, gpu_efficiency, rate, timed, "percent of the limiting peak; cold: of the rate of a same-size copy") \
     x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type such as int8") \
     x(text, compute_roof, rate, timed, "arithmetic peak of the element type, even if memory limits the case") \
     x(real, compute_roof_gflops, rate, timed, "GFLOP/s of the arithmetic peak that compute_roof names") \
-    x(text, bound, rate, timed, "what limits the time: memory, compute or latency; by counters: L2 or launch") \
+    x(text, bound, rate, timed, "limit: memory, compute or latency; with --counters also L2 or launch") \
     x(real, bytes, rate, measured(bytes), "bytes per launch that kb_bytes declared") \
     x(real, flops, rate, measured(flops), "operations per launch that kb_flops declared") \
     x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
@@ -525,7 +525,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, shared_bytes, kernel, measured(shared_bytes), "shared memory per block, in bytes") \
     x(whole, local_bytes, kernel, measured(local_bytes), "local memory per thread, in bytes") \
     x(real, occupancy_theoretical, kernel, measured(occupancy), "theoretical occupancy: percent of an SM's threads") \
-    x(real, occupancy_achieved, kernel, code, "achieved occupancy: percent of an SM's threads, by counters") \
+    x(real, occupancy_achieved, kernel, code, "achieved occupancy: percent of an SM's threads (--counters)") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -614,8 +614,8 @@ void kb_print(const kb_result* results, int64_t n); // prints n results as the t
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 // Writes a record as JSON. Like snprintf, writes at most size bytes and returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// Returns a number for bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
-// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
+// Describes the build, for bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if
+// GPUs are measured; "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": bytes; otherwise -1.
 int64_t kb_abi(const char* what);
 // Returns the current case in a function or check that kb_run or kb_compare calls; NULL elsewhere.
 kb_state* kb_current(void);
@@ -632,13 +632,13 @@ void kb_flops(kb_state* kb, double flops); // number of arithmetic operations, f
 // Like kb_bytes and kb_flops, for a chosen peak. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
-void kb_items(kb_state* kb, double items);   // number of other work items, for items_per_second
+void kb_items(kb_state* kb, double items);   // number of work items, for items_per_second
 void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
 // Sets a counter of the record; unit may be "". A case has at most 16 counters. Names consist of a-z, 0-9 and _.
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-// Allocates count * size bytes, set to 0xFF, until the case ends. NULL means that the case has failed (OOM).
+// Allocates count * size bytes until the case ends, and sets them to 0xFF. NULL means that the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // kb_to_host and kb_from_host wait for kb->stream, then copy bytes. Do not call them in KB_TIME or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
@@ -646,10 +646,10 @@ void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 // Returns a host copy of a buffer of kb_alloc, from p on; kbench frees the copy. Returns NULL if the case has failed.
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- checks of n elements, after the timed block; an earlier check is a BAD_CASE ---
+// --- checks of n elements, after the timed block; a check before the block raises BAD_CASE ---
 // A check returns true if it passed and the case has not failed. got is memory of kb_alloc; want is host memory.
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity in want has to be in got.
+// Passes if |got - want| <= tolerance * (1 + |want|) for all elements. NaN matches only NaN, inf only the same inf.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
 // Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
@@ -658,13 +658,13 @@ bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const
 // Passes if |got - want| <= ulps * u for every element; u is the unit in the last place of want in got's type.
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps);
-// Records the result of the caller's own check. error and tolerance go into the record; the text says why the check
-// failed.
+// Records the result of the caller's own check. `error` and `tolerance` go into the record; `format` says why the
+// check failed.
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
     KBI_PRINTF(5, 6);
 
 // --- control of the case ---
-// kb_skip: the case does not apply here. kb_fail: the case cannot be measured. Return after each of these calls.
+// Return after kb_skip (the case does not apply to this machine) and after kb_fail (the case cannot be measured).
 void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
@@ -683,7 +683,7 @@ typedef struct kb_planned {  // a planned case
     const char* name;        // name of the case, as in its record
     int64_t group;           // cases of a comparison group, which are measured together, have the same number
     bool runs;               // whether this machine can run the case
-    const kb_result* record; // set by recall: an earlier record; the case is then not measured
+    const kb_result* record; // earlier record, set by `recall`; kbench then does not measure the case
 } kb_planned;
 
 // An output has a command line option and functions that receive the records. Define a kb_output as a static
@@ -694,23 +694,23 @@ typedef struct kb_output {
     const char* help;
     // Appends n records to a text. At the end of the run, a text that is not empty replaces the file of the option.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // Only a file that is empty, or begins with `begins` and has `inside` in its first `lines` (0: 8) lines, is
-    // replaced.
+    // Only an old file that is empty, or begins with `begins` and has `inside` in its first `lines` lines (0: 8),
+    // is replaced.
     const char *begins, *inside;
     int lines;
-    // ready is called before files are opened, open before cases are measured. Each may print a message and return
-    // false; the exit code is then 2.
+    // `ready` is called before files are opened, and `open` before cases are measured. `ready` and `open` may print
+    // a message and return false; the exit code is then 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
-    // Does something else instead of measuring. Returns the exit code, or -1 if kbench has to measure after all.
+    // Called in place of all measurements. Returns the exit code, or -1 if kbench has to measure after all.
     int (*instead)(const char* value);
-    // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns. If
-    // one case has to run, all cases of its group run. like: values that all records of this run share; NULL: kbench
-    // only lists the cases that have to run. May print a message and return false; the exit code is then 2.
+    // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns.
+    // If one case has to run, its whole group runs. `like` holds the values that all records of this run share;
+    // NULL: kbench only lists the cases to run. May print a message and return false; the exit code is then 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
     void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below the table row of the record
-    // Called when all files are written. code: the exit code so far. Returns the new exit code.
+    // Called when all files are written, with the exit code so far, `code`. Returns the new exit code.
     int (*end)(const kb_result* records, int64_t n, int code);
     const char* value; // argument of the option; kbench sets `value` and all members below it
     bool on;           // the option was given
@@ -729,8 +729,8 @@ typedef struct kb_instrument {
     bool host;                            // true: counts host work; false: counts GPU work
     bool (*ready)(const char* value);     // called before measurements; false, after a message, gives exit code 2
     bool (*open)(kb_state* kb);           // called before the first run; false: cannot count (see kb_not_found)
-    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs before end(); NULL: 1 run
-    bool (*end)(kb_state* kb);            // stops counting; true: kbench calls begin and end again
+    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs before `end`; NULL: 1 run
+    bool (*end)(kb_state* kb);            // stops counting; true: kbench calls `begin` and `end` again
     void (*close)(kb_state* kb);          // called after the last run of the block
     double seconds;                       // expected duration per case in seconds; 0: that of a few runs
     bool (*before)(void);                 // called before the first case; false: there is no data, exit code 2
@@ -738,8 +738,8 @@ typedef struct kb_instrument {
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
     void (*amend)(kb_result* record, int64_t number); // changes a record before flags are set; number: plan index
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
-    // Marks a case or phase for an external profiler, even without the option. Ends the range *range unless it is 0,
-    // and begins a range unless name is NULL. category: the operation of a case, or "phase".
+    // Marks a case or phase for an external profiler, also without the option of the instrument. Ends range *range
+    // if not 0, and begins a range if `name` is not NULL. category: the operation of a case, or "phase".
     void (*range)(uint64_t* range, const char* name, const char* category);
     const char* value; // argument of the option; kbench sets `value` and all members below it
     bool on;
@@ -749,7 +749,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; *instrument must stay valid
-// Between open and close, kb_found sets a counter of the record; kb_not_found says why a counter is missing.
+// Between `open` and `close`, kb_found sets a counter of the record; kb_not_found says why a counter is missing.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -871,7 +871,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // An axis has at most KB_AXIS_MAX constant integers, reals (also infinities) or strings; -a NAME=LIST replaces them.
-// LIST may have 0 only if a declared value is below 1, and negative integers only if a declared value is negative.
+// LIST may contain 0 only if a declared value is below 1, and negative integers only if a declared value is negative.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -880,7 +880,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
 // Element types ("f32", "tf32", "f16", "bf16", "e4m3", ...); the function reads kb->dtype.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
-// A point or small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
+// Values or a small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
 #define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
 // Allocate n elements of type T in GPU memory (cpu backend: host memory), host memory, or page-locked host memory.
@@ -889,7 +889,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
 // KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0) compares y[i] with an expression of i, as kb_check does. Call it after
-// KB_TIME, but hx = kb_host(kb, x) before KB_TIME. hx may be NULL: if a case fails, the expression is not evaluated.
+// KB_TIME, but set hx = kb_host(kb, x) before. If the case has failed, hx may be NULL, and is not read.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -898,7 +898,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// Element types of C and C++. unsigned long long is missing, because KB_TYPE_OF needs a last entry without a comma.
+// Element types of C and C++. KB_TYPE_OF adds unsigned long long as its last entry, after which C allows no comma.
 #define KBI_TYPES(x) \
     x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
     x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
@@ -906,8 +906,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
 
 // kb_keep(a, b, ...) makes the compiler compute values, and data to which pointers point, in each run, as if other
-// code read and changed them. In C, kb_keep takes up to 8 expressions, and only variables and array elements with a
-// text of at most 24 characters count as changed. To keep a bit-field, write +s.bits.
+// code read and changed them. In C, kb_keep takes at most 8 expressions and declares as changed only variables and
+// array elements with a text of at most 24 characters. For a bit-field, write kb_keep(+s.bits).
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -928,11 +928,12 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Puts a mark for a source line into a linker section; marks tell whether a timed block keeps a value. The mark is 8
-// * line, plus 4 if the compiler knows the kept value, or plus 1 for a KBENCH.
+// Puts a mark for a source line into a linker section; marks show whether a timed block keeps a value. A mark is 8
+// * line, plus 4 if the compiler knows the kept value; the mark of a KBENCH macro is 8 * line + 1.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm statement with an object as output hides its value. Integers and pointers are in a general register, floats
-// in a floating-point register, other types in memory. With a choice of constraints, clang would use memory.
+// An asm statement hides the new value of its output object from the compiler. Integers and pointers are in a
+// general register, floats in a floating-point register, other types in memory. If offered a choice, clang would
+// use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -1160,7 +1161,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
-#else // in C the pragma optimize changes macros, which pop_options does not restore
+#else // in C, #pragma GCC optimize changes these macros, and pop_options does not restore them
 #define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
@@ -1745,7 +1746,7 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 }
 
 typedef struct kbi_signature {
-    const char *begin, *inside; // begin: first characters, blanks ignored; inside: text in the first `lines` lines
+    const char *begin, *inside; // how a file begins, ignoring blanks; a text in the first `lines` lines of the file
     int lines;
 } kbi_signature;
 static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // --json
@@ -1763,8 +1764,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Returns whether an open file is empty or has this signature; false with errno 0: it is another kind of file. In a
-// file of lines one record is enough: other tools may have added lines, and the first record may be incomplete.
+// Returns whether an open file is empty or has this signature; false with errno 0: it is another kind of file. A
+// file of lines needs only one record: other tools may have added lines, and the first record may be incomplete.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1855,7 +1856,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     struct stat now;
     char ending[40];
     size_t n = kbi_folder_length(path);
-    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // process numbers of two machines can be equal
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // two machines can use equal PIDs: adds the time
     char *name = kbi_name_beside(path, ending), first = name[n];
     name[n] = 0;
     int folder = kbi_open_file(name, O_RDONLY);
@@ -1896,7 +1897,7 @@ typedef struct kbi_out {
     bool moved;       // whether kbi_out_move changed path
 } kbi_out;
 typedef kbi_out kbi_lines;
-static void kbi_out_free(kbi_out* o) { // a regular file changes only in kbi_out_end
+static void kbi_out_free(kbi_out* o) { // does not write `waiting` to the file
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
@@ -1967,7 +1968,8 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Moves the output, with all text of this run, to a new file beside o->path. On entry, errno says why.
+// Moves the output, with all text of this run, to a new file beside o->path. The caller leaves the reason in errno:
+// EBUSY if the file was locked, another error if it was changed.
 static bool kbi_out_move(kbi_out* o) {
     const char* reason =
         errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
@@ -2017,8 +2019,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     return !*missing;
 }
 
-// Ends an incomplete last line that a killed process left, then appends all waiting lines or none. On an error, the
-// lines wait for the next call.
+// Ends an incomplete last line that a killed process left, then appends all waiting lines or none. After an error,
+// the next call tries again to append the lines.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2037,7 +2039,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // the next call ends an incomplete line
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // the next call ends this incomplete line
     if (good) {
         kbi_put(&l->written, l->waiting.s, l->waiting.n);
         l->waiting.n = 0;
@@ -2085,12 +2087,12 @@ static unsigned kbi_instruments_here(void) {
 #define KBI_X(symbol, parameters, name) bits |= symbol ? bit : 0, bit *= 2;
     KBI_INSTRUMENTS(KBI_X)
 #undef KBI_X
-    if (bits & 15) bits &= ~48u; // clang links UBSan and LSan together with its other sanitizers
+    if (bits & 15) bits &= ~48u; // clang's other sanitizers include UBSan and LSan, so these two are ignored
 #endif
     return bits;
 }
 
-// Writes the instruments of bits to out, as in ", instrumented (ASan gcov)"; "" if there is none.
+// Writes the names of the instruments in the mask `bits` to out: ", instrumented (ASan gcov)"; "" if the mask is 0.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 #define KBI_X(symbol, parameters, name) name,
     static const char* const names[] = { KBI_INSTRUMENTS(KBI_X) };
@@ -2259,7 +2261,7 @@ static int kbi_cpu_boost(const char* root) {
 
 // --- interference from other threads and machines, as the Linux kernel counts it ---
 typedef struct kbi_turn {
-    int64_t ran, waits; // processor time of this thread in ns; how often it gave up the processor, -1: unknown
+    int64_t ran, waits; // ns of processor time; how often this thread gave up the processor, -1: unknown
 } kbi_turn;
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
@@ -2297,17 +2299,18 @@ KBI_SLOW_END
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 -----------------------------------------------------------------*/
 
-// kb_fill uses Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). The key is the seed (low, high), the counter (block
-// low, block high, tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0. Purpose 1 gives the
-// high halves of uniform 64-bit integers. With word w and normal deviate z, the value of element i is:
+// kb_fill uses Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011): key and counter give a block of 4 words. The key is
+// the seed (low, high), the counter (block low, block high, tensor, purpose). Element i uses word i mod 4 of block
+// i / 4, with purpose 0; purpose 1 gives the high halves of uniform 64-bit integers. From its word w and a normal
+// deviate z, the value of element i is:
 //   kind         floats                                integers
 //   KB_ZERO      0                                     0
 //   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// A float is rounded to f32 first (except KB_IOTA in f64), then to its type, both to nearest even. The GPU kernel
-// kbi_fill gives the same bits. If a compiler contracts a * b + c to an FMA, a normal deviate can change by one ulp.
+// A float is rounded to f32 first (except KB_IOTA in f64), then to its type, both to nearest even. Host and GPU
+// give the same bits. If a compiler contracts a * b + c to an FMA, a normal deviate can change by one ulp.
 
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
 static uint32_t kbi_float_bits(float f) {
@@ -2423,9 +2426,9 @@ static double kbi_minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
-// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
-// u2), rounded to float once. u1 is in (0,1]. The angle u2 = k / 2^24 is split exactly into quarter turns and a rest
-// within 1/8 turn. The Taylor series of the rest's sine and cosine have errors below 2^-40.
+// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi u2),
+// rounded to float once. u1 is in (0,1]. The turn u2 = k / 2^24 is split exactly into quarter turns and a remainder
+// of at most 1/8 turn. The Taylor series for sine and cosine of this remainder have errors below 2^-40.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1 / 6227020800., -1 / 39916800., 1 / 362880., -1 / 5040., 1 / 120., -1 / 6. };
     static const double cosine[] = { 1 / 479001600., -1 / 3628800., 1 / 40320., -1 / 720., 1 / 24., -0.5, 1 };
@@ -2441,7 +2444,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// Returns the bit pattern of an element, in the low bits. value: the element, or the normal deviate of an integer one.
+// Returns the bit pattern of an element, in the low bits. value: the element or, for integers, the normal deviate.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2501,7 +2504,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 #define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
 #define KBI_STATS_NOTABLE 0.01 // smallest drift, or distance of modes, that is reported, divided by the median
 
-// Returns whether v is finite and |v| <= KBI_STATS_LIMIT. Compares bits because of -ffast-math.
+// Returns whether v is finite and |v| <= KBI_STATS_LIMIT. Compares bits, because -ffast-math assumes no NaN.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -2564,7 +2567,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Returns the median of n finite values in O(n) time; NAN if there are none. scratch holds n values and may be x.
+// Returns the median of n finite values in O(n) time; NAN if there are none. scratch: n values, or x itself.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2581,8 +2584,8 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
 }
 
 // The interval of the median by the sign test goes from rank k to rank n + 1 - k (Thompson 1936; Le Boudec 2010).
-// Returns k, the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none. Probabilities
-// are relative to the largest one, so k is exact for every n and alpha >= 1e-250.
+// Returns k, the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none. The sums
+// use P(B = j) divided by its maximum, so that nothing underflows: k is exact for every n and alpha >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
     int64_t j = n / 2;
@@ -2614,20 +2617,20 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
 }
 
 // Returns the factor (1 + r) / (1 - r), at least 1, by which autocorrelation r at lag 1 inflates the variance of a
-// mean (exact for AR(1)). Corrects r for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
+// mean (exact for AR(1)). Corrects the bias of r, about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
-// Inflation A comes from the lag-1 autocorrelation of the values. Inflation B, for slow drift under uncorrelated
-// noise, is the variance of the sums of 10 blocks, relative to independent values, times the inflation by the lag-1
-// autocorrelation of the sums. Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide
-// autocorrelation; if the MAD is 0, signs replace deviations. Below 30 values, only inflation A counts, and only if
-// it is significant (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room
-// for n values.
+// Returns the effective sample size of n values for their median: n divided by the larger of two variance
+// inflations. Inflation A comes from the lag-1 autocorrelation of the values. Inflation B finds slow drift that
+// uncorrelated noise hides from A. It divides the variance of the sums of 10 blocks by that of independent values,
+// and multiplies the ratio by the inflation from the lag-1 autocorrelation of the sums. Values are clipped at 3 MAD
+// from the median (Huber 1964), so that outliers do not hide autocorrelation; if the MAD is 0, signs replace
+// deviations. For less than 30 values, only inflation A is used, and only if the autocorrelation is significant
+// (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room for n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2663,14 +2666,14 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// Computes a 95 % interval of the median of n values that may be autocorrelated. Rank k of the sign test for the
-// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the values. Returns m; NAN, without an interval, for
-// less than 6 values. If m < 6, the interval is unreliable. It is then the interval for m = 6, and has at least
-// t(0.975; 5 df) standard errors on each side. The variance s^2 / (1 - 1/m) in the standard error allows for drift
-// slower than the sample.
+// Computes a 95 % interval of the median of n values that may be autocorrelated, and returns their effective sample
+// size m. Rank k of the sign test for m values becomes rank (k - 1/2) n / m + 1/2 of the n values. If n < 6, m and
+// the interval are NAN. If m < 6, the interval is unreliable: it is computed for m = 6, and each end is at least
+// t(0.975; 5 df) standard errors from the median. This standard error uses the variance s^2 / (1 - 1/m), because
+// s^2 does not contain drift that is slower than the sample is long.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // reach: minimum distance from the median to each end
+    double spread, reach = 0.0; // reach: least distance of both ends from the median
     *lo = *hi = NAN;
     if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
@@ -2736,8 +2739,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Mild outliers lie over 1.5, severe ones over 3 interquartile ranges outside the quartiles (Tukey 1977). The range
-// is at least the timer's tick; otherwise, if most values are equal, all values one tick away would be outliers.
+// Mild outliers lie over 1.5, severe ones over 3 interquartile ranges outside the quartiles (Tukey 1977). An
+// interquartile range counts as at least one tick: if most values are equal, a value one tick away is no outlier.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -2771,9 +2774,10 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Tests whether 10 block medians are in random order, exactly: p = 0.0092, or 33,508 of 3,628,800 orders; ties lower
-// p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
-// S = rising minus falling pairs). A test of single values would report drift whenever they are autocorrelated.
+// Tests whether 10 block medians are in random order: p = 0.0092, because 33,508 of 3,628,800 orders fail; ties
+// lower p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945:
+// |S| >= 33, S = rising minus falling pairs). A test of single values would report drift whenever they are
+// autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -2968,8 +2972,9 @@ static double kbi_spread_reach(const kbi_spread* s, double alpha, double referen
 // Returns the weight of a case in the prior of another case. octaves: log2 of the ratio of the two cases' times.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
-// Computes the statistics of one case alone. log_variance: unbiased log variance (Smyth, Statistical Applications in
-// Genetics and Molecular Biology 3, 2004); NAN if the variance is 0. octaves: log2 of the case's time.
+// Computes a case's statistics from its own values. log_variance: unbiased log variance (Smyth, Statistical
+// Applications in Genetics and Molecular Biology 3, 2004); NAN if the variance is 0. octaves: log2 of the case's
+// time.
 static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
     double sum = 0.0, squares = 0.0;
     s->n = 0;
@@ -2984,8 +2989,8 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). The prior depends on how far log variances
-// of cases with similar times differ beyond chance; 2e6: no further than by chance.
+// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). They grow as log variances of cases with
+// similar times differ less. The result is 2e6 if these log variances differ only by chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -3007,10 +3012,10 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
 
 // Computes 95 % t intervals of the mean log median of each case over `processes` processes. The values of case c
 // begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases, all in one unit.
-// The variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least its
-// own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and D
-// degrees of freedom of the other cases. The mean is compared with a reference. reference_variance is the variance of
-// the reference, divided by that of one process: 0 for the true mean, 1 for one further process, pi / 2m for the
+// The variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least
+// its own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and
+// D degrees of freedom of the other cases. To compare the mean with a reference, reference_variance is the variance
+// of the reference, divided by that of one process: 0 for the true mean, 1 for one further process, pi / 2m for the
 // median of m. Log ratios need a separate call, because they vary less than log times.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
@@ -3061,8 +3066,8 @@ static double kbi_ulp(double x, kb_dtype dtype) { // unit in the last place of x
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-// Compares n elements. The error is |got - want| / (1 + |want|) in KBI_CHECK_MIXED, 2-norm of got - want / 2-norm of
-// want in KBI_CHECK_NORM, units in the last place of got_type in KBI_CHECK_ULP. NaN equals NaN; infinities equal
+// Compares n elements. The error is |got - want| / (1 + |want|) in KBI_CHECK_MIXED, 2-norm of got - want / 2-norm
+// of want in KBI_CHECK_NORM, units in the last place of got_type in KBI_CHECK_ULP. NaN equals NaN; infinities equal
 // themselves.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                              kbi_match_how how, double tolerance) {
@@ -3208,7 +3213,7 @@ typedef struct kbi_recipe { // how to measure, from the command line or from a k
     unsigned inside;             // mask of the instruments that profile the untimed block; 0: none
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // precision: fraction; times: s; warmup_time < 0: until steady
+    double precision, min_time, max_time, warmup_time; // a fraction; times in s; warmup_time < 0: until steady
     int64_t warmup_samples;                            // number of samples; negative: warm-up until steady state
     int64_t samples, rounds;                           // exact number of each; 0: as many as precision requires
     int64_t launches;                                  // launches per sample; 0: the timer chooses
@@ -3306,7 +3311,7 @@ typedef struct kbi_measured {
     int32_t core;                // 1: roofs are peaks of one core of the host
     int32_t debug_build;         // 1: the benchmark's file was compiled without optimisation
     int32_t bias_fitted;         // 1: the duration of an empty kernel was fitted, not measured
-    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: single runs on a CPU
+    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: unbatched CPU runs
     uint64_t flags;
     char message[1024];
     char cache[8], timer[8]; // cache "": host work
@@ -3315,7 +3320,7 @@ typedef struct kbi_measured {
     double* round_ns;        // ns per launch for each round of a comparison
     double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
     int32_t arms, contest;   // number of compared implementations; plan index of the first one
-    double bias_ns, floor_ns, wall_ns, step_ns; // ns; step_ns: timer tick per launch; NaN: not known
+    double bias_ns, floor_ns, wall_ns, step_ns; // step_ns: tick of the timer / launches; NaN: not known
     int32_t kept;                               // kbi_kept
     double bias_error_ns;                       // standard deviation of bias_ns
     double bias_apart_ns;                       // part of bias_error_ns that differs between launch shapes
@@ -3344,10 +3349,10 @@ typedef struct kbi_machine {
     char gpu[96], driver[40], cuda[16], why[200];     // why: reason why no GPU is used
     int64_t memory, l2;
     kbi_roofs roofs, core;        // peaks of the device; peaks of one core of the host
-    double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of events (cold, hot)
+    double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of event times (cold, hot)
     double own_error;             // ns: uncertainty of an empty kernel's fitted duration; 0: it was measured
     double quantum, empty_pair;   // ns: tick of event times; time between two events without work between them
-    char truth[64];               // how the bias was found
+    char truth[64];               // how the bias of event times was found
     double cold;                  // fraction of an L2-sized buffer that is evicted; NaN: not known
     double counted_cold;          // evicted part of an L2-sized buffer in percent, by counters; NaN: not known
     char counted_why[200];        // why counted_cold is NaN
@@ -3381,8 +3386,9 @@ typedef struct kbi_arithmetic { // peaks of a case's element type
     unsigned others; // mask of further kbi_roof peaks that the element type may have used
 } kbi_arithmetic;
 
-// said: kb_flops_as gave dtype. If said is false, dtype is the storage type of KB_DTYPE, and arithmetic may be wider
-// or, for f32 in libraries, narrower. Without a type, every peak is possible. F16 and BF16 use the same hardware.
+// If `said` is true, kb_flops_as gave `dtype`. If not, `dtype` is the type in memory (KB_DTYPE): the arithmetic may
+// use a wider type or, for f32 in libraries, a narrower one. KB_NODTYPE: any type is possible. F16 and BF16 use the
+// same hardware.
 static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
@@ -3415,7 +3421,7 @@ static int kbi_traffic_roof(int traffic) { // default: copy
 }
 
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
-static const double kbi_product_margin = 1.1; // for matrix products: on an H200, fp8 rates with zeros vary by 8 %
+static const double kbi_product_margin = 1.1; // larger for matrix products: fp8 rates vary by 8 % on an H200
 
 // Returns the first peak, base first, that is unknown or that `rate` (operations per second) does not exceed.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
@@ -3589,7 +3595,8 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies all keys with this source from *from. A text is a char array in *from; an empty text becomes NULL.
+// Copies the members of *from to all keys with this source. A text is a char array in *from; an empty text becomes
+// NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3642,8 +3649,8 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// Columns of the table from left to right. A narrow terminal drops columns, first the one with drop 1. If wide is
-// true, the column needs a terminal of at least KBI_WIDE characters.
+// Columns of the table from left to right. A narrow terminal drops columns in the order of `drop`, except those
+// with 0. `wide` columns need a terminal of at least KBI_WIDE characters.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3672,10 +3679,10 @@ static const struct {
     bool wide;
 } kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has a bit for each column and one more");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has a bit for each column and a spare bit");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // units of a column, from small to large; scales: factors that convert from the unit of key
+static const struct { // units of a column, from small to large; scales: factors from the unit of the column's key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
@@ -3840,7 +3847,7 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns all entries by file and line, those of an operation after its first entry. The caller frees the list.
+// Returns all entries by file and line, but keeps the entries of an operation together. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
@@ -3889,7 +3896,7 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang registers the benchmarks of a module again in each file that imports it
+    // clang registers the benchmarks of a module once for each file that imports it: keeps the first entry
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
@@ -4009,7 +4016,7 @@ enum {
     KBI_X(shard, "shard", "K/N|auto", "choose", "run part K of N parts; auto: from a Slurm job array", int64_t, \
       kbi_take_shard, KBI_ANY, 0) \
     KBI_X(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-      KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu (default 0)" \
+      KBI_CUDA ? "index of a GPU, 'all' GPUs in turn, or 'cpu' (default 0)" \
       : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
     KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % precision per case; skip size large", KBI_EFFORT | KBI_COMMON) \
@@ -4033,7 +4040,7 @@ enum {
     KBI_BARE(cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
     KBI_BARE(hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
     KBI_BARE(rotate, "rotate", "how", "rotate copies of the data that together exceed L2", KBI_GPU) \
-    KBI_WORD(timer, "timer", "WHICH", "how", "timer: events, cupti, both alternately, or wall", \
+    KBI_WORD(timer, "timer", "WHICH", "how", "timer: events, cupti, 'both' alternately, or wall", \
       "events,cupti,both,wall", KBI_GPU) \
     KBI_BARE(no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
     KBI_BARE(fresh, "fresh", "how", "run kb_check also with two other inputs", 0) \
@@ -4054,8 +4061,8 @@ enum {
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_X(columns, "columns", "A,B,C", "out", "show these columns of the table, or keys of the record", const char*, \
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    KBI_WORD(color, "color", "WHEN", "out", "use color always, never, or auto (on a terminal)", "always,auto,never", \
-      KBI_ALWAYS) \
+    KBI_WORD(color, "color", "WHEN", "out", "use color 'always', 'never', or 'auto' (on a terminal)", \
+      "always,auto,never", KBI_ALWAYS) \
     KBI_BARE(no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
     KBI_BARE(no_progress, "no-progress", "out", "print no progress line on stderr", KBI_ALWAYS) \
     KBI_BARE(quiet, "quiet", "out", "print no warnings and no progress line", KBI_ALWAYS) \
@@ -4119,7 +4126,7 @@ static bool kbi_take_word(const kb_option* option, void* values, const char* val
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
-    return kbi_error("--%s was given more than %d times; one can hold several values: A,B (A|B)", option, KBI_LISTS);
+    return kbi_error("--%s was given more than %d times; give several values at once: A,B (A|B)", option, KBI_LISTS);
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -4219,7 +4226,7 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// Reads K/N, or gets K and N from a Slurm array task. Task ids with unequal steps are an error: K is unknown.
+// Reads K/N, or gets K and N from a Slurm array task. Unequal steps of task ids are an error: K is unknown.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4284,7 +4291,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// Returns the first given option with one of the rules from index *k on, or NULL. *k becomes the next index.
+// Returns the first given option from *k on that has one of the rules, or NULL. *k becomes the next index.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4424,7 +4431,7 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s was given twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    // an output without fill opens the file itself
+    // an output without the function `fill` opens its file itself, so /dev/stdout does not become "-"
     if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-";
     if (!kbi_option_set(o, k, value)) return 0;
     int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
@@ -4615,7 +4622,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
-        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a * range above 0");
+        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a '*' range above 0");
     double slack = 1e-9 * (how == '+' ? step : to);
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
@@ -4728,7 +4735,7 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Returns the longest time, in s, of one process for n cases. In a comparison, the baseline is sampled twice.
+// Returns the time limit in s of a process for n cases. In a comparison, the baseline is sampled twice.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     KBI_EACH_INSTRUMENT(i) profiling += i->on ? i->seconds : 0;
@@ -4802,7 +4809,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
         if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
         if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
         kbi_put_param(&name, '/', p);
-        uint64_t h = kbi_hash(start, name.s + begin); // MurmurHash3's finalizer mixes the terms of the sum key
+        uint64_t h = kbi_hash(start, name.s + begin); // mixed as in MurmurHash3, because key is a sum of hashes
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }

@@ -203,7 +203,7 @@ static void test_list_rules(void) {
                  { KB_AXIS_INTS, "1:9:+0", "a step must be above 0" },
                  { KB_AXIS_INTS, "1:9:+-2", "a step must be above 0" },
                  { KB_AXIS_INTS, "1:9:*1", "a factor above 1" },
-                 { KB_AXIS_INTS, "0:9:*2", "the start of a * range above 0" },
+                 { KB_AXIS_INTS, "0:9:*2", "the start of a '*' range above 0" },
                  { KB_AXIS_REALS, "1:inf", "finite" },
                  { KB_AXIS_INTS, "1,x", "'x' is not a number" },
                  { KB_AXIS_INTS, "1k2", "'1k2' is not a number" },
