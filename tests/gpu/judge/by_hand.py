@@ -22,7 +22,7 @@ def fill_run(y):
 
 
 def read_run(x):
-    """Returns the exclusive or of all elements, from the parity of the ones at each bit position."""
+    """Returns the XOR of all elements: bit i of the result is 1 if bit i is 1 in an odd number of elements."""
     bits = x.float().contiguous().view(torch.int32).reshape(-1, 1)
     odd = ((bits >> torch.arange(32, device=x.device)) & 1).sum(0) & 1
     value = (odd << torch.arange(32, device=x.device)).sum()
