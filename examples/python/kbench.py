@@ -1717,8 +1717,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# The interpreter may clear this module's globals before it calls _dlpack_deleted or _capsule_gone. Both functions
-# use only their default arguments, because default arguments stay valid.
+# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals.
+# _dlpack_deleted and _capsule_gone use only their default arguments, because default arguments stay valid.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1742,7 +1742,7 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 class _DlpackExporter:
     """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
-    address and shape. The subclass also defines a method _dlpack_type, which returns the element type (such as
+    `address` and `shape`. A subclass also defines the method _dlpack_type, which returns the element type (such as
     f32) and the number of the GPU, or None for host memory."""
 
     address: int
@@ -1887,8 +1887,8 @@ class Case:
         """Adds a check, which runs after the first and after the last run of the timed function.
 
         check(test): test(output) returns True, or raises AssertionError.
-        check(got, want): the contents of the array got are compared with want.
-        check(None, want): the output of the timed function is compared with want.
+        check(got, want): the contents of the array `got` are compared with `want`.
+        check(None, want): the output of the timed function is compared with `want`.
         rtol, atol: as in kbench.compare."""
         if callable(got):
             self._checks.append(got)
@@ -2516,7 +2516,7 @@ _FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")
 # flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-# adding an attribute to one of these classes also counts as a change by the candidate
+# if the candidate adds an attribute to a class in _CLASSES_WATCHED, this counts as a change
 _CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
 _CLOCKS += ("triton.testing.", "kbench.")
@@ -2774,8 +2774,8 @@ class _Guarded:
 
 
 def _overwrite(into: Any, value: Any) -> Any:
-    """Copies value into the existing object `into`, or replaces the object if it cannot hold the value. Returns the
-    result."""
+    """Copies `value` into the existing object `into`, or replaces the object if it cannot hold the value. Returns
+    the result."""
     if isinstance(into, tuple):
         return tuple(_overwrite(i, v) for i, v in zip(into, value))
     if isinstance(into, list):
@@ -2793,8 +2793,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 def _poison(sizes: Sequence[int], value: float) -> None:
     """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators
-    reuse freed memory, so the candidate's outputs are usually placed in these blocks. An output element that the
-    candidate does not write then still holds the wrong value, and the check finds the element."""
+    reuse freed memory, so the candidate's outputs are usually placed in the freed blocks. The check therefore
+    finds a wrong value in each output element that the candidate does not write."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -3133,8 +3133,8 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Returns whether torch.compile has replaced the function `name`. When torch.compile is loaded, it wraps
-        some functions of torch, but never a clock. A replaced clock is therefore always the candidate's work."""
+        """Returns whether torch.compile has replaced the function `name`. torch.compile wraps some functions of
+        torch when it is loaded, but never a clock, so that only the candidate can have replaced a clock."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
@@ -3688,8 +3688,8 @@ class _Inputs:
 
     @property
     def modules(self) -> List[str]:
-        """Returns the modules that the inputs need. The candidate's process imports these modules before it takes
-        the first snapshot of functions."""
+        """Returns the modules that the inputs need. The candidate's process imports the modules of the inputs
+        before it takes the first snapshot of functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3738,7 +3738,7 @@ class _Inputs:
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
     def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
-        """Returns values like _flat, but as a tensor with the type and the device of v."""
+        """Returns random values like _flat, but as a tensor with the type and the device of the tensor `v`."""
         import torch
 
         own = torch.Generator(device=v.device)
@@ -4278,8 +4278,8 @@ class Verdict(Dict[str, Any]):
 
     verdict: REJECTED, WRONG, INVALID_TASK or SUSPECT (correct, but the time is not credible); if nothing was found:
         FASTER, SLOWER, EQUIVALENT or UNRESOLVED.
-    flags: list of dicts, one per flag, with the keys word (the flag's name), level and evidence. words: list of
-        the flags' names.
+    flags: list of dicts, one per flag, with the keys "word" (name of the flag), "level" and "evidence". words:
+        list of the flags' names.
     Times are in ms per call."""
 
     def __getattr__(self, key: str) -> Any:
@@ -4460,7 +4460,7 @@ class _Judge:
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
-            return "MEMOIZED", "the output equals an output for other inputs, for which it was correct"
+            return "MEMOIZED", "the output is the correct output for other inputs"
         if hashlib.sha256(reply["out"]).digest() in self.answers and _shape_of(got):
             return "CONSTANT_OUTPUT", "the function returned the same output for different inputs"
         if self.inputs.tensors and (name := self._memory_in(got, want)):
@@ -5123,9 +5123,10 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen. Times
-        vary on a busy machine. The candidate must therefore be faster with repeated inputs in two measurements,
-        each in both orders (repeated inputs first or second)."""
+        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen.
+        Because times vary on a busy machine, the candidate is flagged only if two measurements show that it is
+        faster with repeated inputs. Each measurement uses both orders: repeated inputs first, and fresh inputs
+        first."""
         n = self.speed.get("calls_per_sample") or 1
         if self.device is not None:  # n calls take 1 ms, unless their inputs exceed 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1

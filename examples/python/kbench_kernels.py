@@ -64,13 +64,13 @@ _LONG = {
 _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
 _SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # fields of kbk_shape
-# Key: a letter of a signature, such as C in x[*,C]; value: the field of kbk_shape that holds this size. In the
-# operation "strided", a signature also has the letter X. X is the number of input elements: n times the stride.
+# Key: a letter of a signature, such as C in x[*,C]; value: the field of kbk_shape that holds this size. The
+# signature of the operation "strided" also has the letter X, the number of input elements: n times the stride.
 _LETTERS = {"N": "cols", "C": "cols", "D": "cols", "R": "rows", "M": "rows", "S": "rows", "K": "k", "V": "vocabulary"}
 _LETTERS.update({"A": "among", "Z": "batch", "B": "batch", "H": "heads"})
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
-# element type of a tensor, by its kbk_tensor.kind; None: the element type of the call
+# index: kbk_tensor.kind; value: the tensor's fixed element type, or None if the tensor has the kernel's element type
 _KINDS = (None, "f32", "i32", "i64", "e4m3")
 _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64  # kbk_variant.origin
 
@@ -705,7 +705,7 @@ class Operation:
         self._row = _host().rows[(operation, direction, self.implementations[0])]
         self._rungs = {i.implementation.decode(): i.rung for i in infos}
         types = [t for k, t in enumerate(_DTYPES) if infos[0].dtypes >> k & 1]
-        # element type of a call whose inputs do not determine it
+        # element type of the arrays if the inputs of a call do not determine the element type
         self._usual = "f32" if "f32" in types or not types else types[0]
 
     @property
@@ -1601,8 +1601,8 @@ class Kernels:
     def rows(self) -> List[Dict[str, Any]]:
         """Returns the table of kernels as a list of dicts, one per kernel. The keys are operation, direction,
         implementation, rung, dtypes, sm (smallest compute capability, 90 for 9.0), exact, alignment (in bytes, by
-        element type), vendor, unordered, tf32, formula and note. A Kernel has all keys of its dict except
-        alignment as attributes."""
+        element type), vendor, unordered, tf32, formula and note. All keys of the dict except "alignment" are also
+        attributes of the Kernel."""
         return [
             {
                 "operation": k.operation,
@@ -2631,10 +2631,10 @@ class Comparisons(Records):
         return present
 
     def rows(self) -> Iterator[Dict[str, Any]]:
-        """Yields one dict per comparison, in the order of measurement. The dict has the keys name, record (of
-        kbench's fastest kernel), peers (dict that maps a peer's name to its time in us), peer (name of the best
-        peer) and peer_us (time of the best peer in us). The key "ratio" holds the best peer's time divided by
-        kbench's time; the key "copy" holds the time of a copy of the same size divided by kbench's time."""
+        """Yields one dict per comparison, in the order of measurement. The dict has the keys "name", "record" (of
+        kbench's fastest kernel), "peers" (dict that maps a peer's name to its time in us), "peer" (name of the
+        best peer) and "peer_us" (time of the best peer in us). The key "ratio" holds the best peer's time divided
+        by kbench's time; the key "copy" holds the time of a copy of the same size divided by kbench's time."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":

@@ -45,7 +45,7 @@ class Job(NamedTuple):
     words: Optional[Sequence[str]] = None
     compiled: bool = False
     do_bench: bool = False
-    # bytes that a call moves; 0: the judge does not measure the peak bandwidth, because this takes long
+    # bytes that a call moves; 0: saves the time that the judge needs to measure the peak bandwidth
     bytes: Optional[float] = 0
     rtol: Optional[float] = None
     built: Any = None  # (group of kernels, element type) that must be built before the function is judged
@@ -82,7 +82,7 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Yields one Job for each function in a module, if the function has an attribute task."""
+    """Yields one Job for each function in a module, if the function has an attribute named `task`."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue

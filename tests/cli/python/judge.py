@@ -429,7 +429,7 @@ def arrays():
     )
     check("arrays: a task allows outputs that are views of inputs", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
-    check("arrays: inputs made by the task get other memory layouts", v.words == ["LAYOUT_BOUND"], repr(v))
+    check("arrays: inputs that the task makes get a changed memory layout", v.words == ["LAYOUT_BOUND"], repr(v))
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
     check("arrays: a correct candidate, with inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
@@ -497,7 +497,7 @@ def several_tensors(torch):
         both = (want[0] * got[0], want[1] * got[1])
         worst = kbench._compare(both, known, 3e-2, 3e-2)
         check(
-            f"tensors: outputs times {got}: each output has the tolerance of its own element type",
+            f"tensors: outputs multiplied by {got}: each output has the tolerance of its own element type",
             (worst <= 1) == good, worst,
         )
     named = torch.max(torch.arange(6.0).reshape(2, 3), 1)

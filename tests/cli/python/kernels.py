@@ -252,7 +252,7 @@ def checks():
         square(a),
         square(b),
     )
-    many = 3 << 19  # 3 times the number of elements that the check compares; they are in equally spaced ranges
+    many = 3 << 19  # 3 times as many elements as the check compares; the compared ranges are equally spaced
     x = floats([1.5]) * many
     y = floats([1.5]) * many
     check("a large one", raised(kernels["copy", "run"].check, y, x) is None)
