@@ -668,7 +668,8 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
-        if not hasattr(xp, "isnan"):  # the type of a jax array on the host belongs to the module jaxlib
+        # a jax array on the host has a type of the module jaxlib, which has no isnan; numpy is used instead
+        if not hasattr(xp, "isnan"):
             import numpy as xp
 
             got, want = xp.asarray(got), xp.asarray(want)
@@ -1132,7 +1133,7 @@ class Figure:
         return f"<Figure of {len(self.svg)} bytes of SVG: .save(path)>"
 
     def save(self, path: str) -> None:
-        """Writes the SVG text to the file path."""
+        """Writes the SVG text to the file `path`."""
         with _replacing(path) as f:
             f.write(self.svg)
 
@@ -1534,8 +1535,8 @@ def compare(
     record per function.
 
     functions: a dict that maps names to functions. A function with a parameter named `stream` gets kbench's
-        stream, a cudaStream_t, as a number. During the call of a function without this parameter, kbench's stream
-        is the current stream of torch and cupy.
+        stream, a cudaStream_t, as a number. During the call of a function without the parameter `stream`, kbench's
+        stream is the current stream of torch and cupy.
     inputs: the arguments of every function.
     name: the name of the comparison in the records.
     check: how the outputs are checked. The check runs after the first and after the last run of each function. No
@@ -3888,8 +3889,8 @@ class _Inputs:
         return (i, *at, math.cos(angle), math.sin(angle))
 
     def places_of(self, args: Sequence[Any]) -> List[Any]:
-        """Returns the result of _place for each argument that holds data. The arguments are a parameter, because a
-        task that makes its own inputs may change the sizes in each call."""
+        """Returns the result of _place for each argument that holds data. The caller passes the arguments of the
+        current call, because a task that makes its own inputs may change their sizes in each call."""
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
@@ -4998,7 +4999,7 @@ class _Judge:
         calls. The shortest of several runs counts, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
-        # number of sets of inputs; all sets take at most 128 MiB, and their copies as much again
+        # number of sets of inputs; all sets together take at most 128 MiB, and so do their copies
         each = max(1, min(3 * n, (1 << 27) // max(1, size)))
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):

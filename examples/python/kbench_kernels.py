@@ -1208,7 +1208,7 @@ class Kernel(Operation):
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
-        # the row of this implementation in the kernel table may have its own tolerances
+        # not the operation's row: this implementation's row in the kernel table may have tolerances of its own
         self._row = _host().rows[(operation, direction, self.implementation)]
         self.note: str = info.note.decode()  # how the kernel differs from the previous rung of its ladder
         self.rung: int = info.rung
@@ -1387,12 +1387,13 @@ class Kernel(Operation):
         **options: Any,
     ) -> Any:
         """Launches the kernel and returns the output array without waiting for the GPU. Several outputs are
-        returned as a named tuple (y, mean, rstd = ...). torch or cupy allocates the outputs if the inputs are
-        arrays of torch or cupy, otherwise kbench.
+        returned as a named tuple (y, mean, rstd = ...). If the inputs are arrays of torch or cupy, the same
+        library allocates the outputs; otherwise kbench allocates them.
 
         out: arrays that receive the outputs; None in place of an output that is not needed, such as mean and rstd
         of layernorm in inference. stream: a cudaStream_t as a number; by default the current stream of torch or
-        cupy, otherwise the default stream. options: keyword arguments that .options lists.
+        cupy, otherwise the default stream. options: keyword arguments of the operation, as listed in the attribute
+        .options.
         backward: name of the backward implementation, used if torch tracks gradients of an input. By default, the
             backward implementation has the name of the forward implementation; if no backward implementation has
             this name, the highest rung that runs is used.
@@ -1544,8 +1545,8 @@ def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: s
 
 class Kernels:
     """The table of all kernels of kbench_kernels.cuh. kernels[operation, direction, implementation] is a Kernel,
-    and kernels[operation, direction] is the Operation. Iterating over kernels yields every Kernel, in the order of
-    the table."""
+    and kernels[operation, direction] is the Operation. Iterating over `kernels` yields every Kernel, in the order
+    of the kernel table."""
 
     def __init__(self) -> None:
         self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
@@ -2730,7 +2731,7 @@ class Comparisons(Records):
         return "\n".join(lines) + "\n" + self._means_text()
 
     def table(self) -> None:
-        """Prints the table of markdown() in aligned columns, and .missing."""
+        """Prints the table of markdown() in aligned columns, then the list `.missing`."""
         rows, _, below = self.markdown().partition("\n\n")
         cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in rows.splitlines()]
         cells = [[c.replace("`", "") for c in line] for line in cells if not line[0].startswith("---")]
