@@ -315,8 +315,8 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 
 def _find_cuda() -> Optional[_Cuda]:
-    """Returns the CUDA runtime of a CUDA toolkit, or without a toolkit that of pip's wheels. Returns None if
-    neither a toolkit nor the wheels are installed, or if KBENCH_NO_CUDA is set."""
+    """Returns the CUDA runtime of a CUDA toolkit; if there is no toolkit, returns the CUDA runtime of pip's
+    wheels. Returns None if neither a toolkit nor the wheels are installed, or if KBENCH_NO_CUDA is set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -589,9 +589,9 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """Returns the element type that decides the default tolerance. For an array, this is the type of its elements;
-    for a Python float f64; for a container the least precise element type in the container. A value without
-    floating-point numbers has the element type "int" and is compared exactly."""
+    """Returns the element type that decides the default tolerance. An array has the type of its elements, a Python
+    float has f64, and a container has the least precise type among its elements. A value without floating-point
+    numbers has the element type "int" and is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -668,7 +668,8 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
         got, want = got.to(wide), want.to(wide)
     else:
         xp = sys.modules[_module_of(want)]
-        if not hasattr(xp, "isnan"):  # the type of a jax array on the host belongs to the module jaxlib
+        # a jax array on the host has a type of the module jaxlib, which has no isnan; numpy is used instead
+        if not hasattr(xp, "isnan"):
             import numpy as xp
 
             got, want = xp.asarray(got), xp.asarray(want)
@@ -865,8 +866,8 @@ def _blocks() -> Optional[int]:
 class _Backwards:
     """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd
     runs each node of the backward pass on the stream on which the node's forward pass ran. If the backward pass
-    and the timed function use different streams, capturing the function into a CUDA graph fails. The failed
-    capture may end the process later, in another thread or when a gradient is freed."""
+    and the timed function use different streams, capturing the function into a CUDA graph fails. A failed capture
+    of a backward pass may end the process later, in another thread or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -930,9 +931,9 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# Texts of the exceptions that libraries raise because their own state does not permit stream capture. Such an
-# exception does not prove that the function synchronises or copies. If a function raises such an exception, kbench
-# times the function, but does not inspect a CUDA graph of the function.
+# Texts of the exceptions that libraries raise because their own state does not permit stream capture. An exception
+# with one of the texts in _REFUSALS does not prove that the function synchronises or copies. If capturing a
+# function fails with a text in _REFUSALS, kbench times the function, but does not inspect a CUDA graph of it.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -1132,7 +1133,7 @@ class Figure:
         return f"<Figure of {len(self.svg)} bytes of SVG: .save(path)>"
 
     def save(self, path: str) -> None:
-        """Writes the SVG text to the file path."""
+        """Writes the SVG text to the file `path`."""
         with _replacing(path) as f:
             f.write(self.svg)
 
@@ -1337,8 +1338,8 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Runs kbench's command line and captures its output to the file descriptors that handles lists. Returns the
-    exit code and the captured text."""
+    """Runs kbench's command line and captures the output to the file descriptors in the list `handles`. Returns
+    the exit code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1407,9 +1408,9 @@ def _measure(
 ) -> List[Record]:
     if mode == "rotate":
         raise Error(
-            "mode='rotate' times launches on several copies of the data that together exceed the L2 cache. kbench can "
-            "only copy buffers of kb.alloc. Write a function under @kbench.bench that allocates its data with "
-            "kb.alloc, and run the script with --rotate."
+            "mode='rotate' times launches on several copies of the data that together exceed the L2 cache. "
+            "kbench can copy only buffers that kb.alloc has allocated. Write a function under @kbench.bench that "
+            "allocates its data with kb.alloc, and run the script with --rotate."
         )
     library = _library()
     if calibrate and not host:
@@ -1533,15 +1534,16 @@ def compare(
     rounds. Compares the time of each function with the time of the first function (the baseline). Returns one
     record per function.
 
-    functions: a dict from names to functions. A function with a parameter stream gets kbench's stream as a number.
-        During the call of any other function, kbench's stream is the current stream of torch and cupy.
+    functions: a dict that maps names to functions. A function with a parameter named `stream` gets kbench's
+        stream, a cudaStream_t, as a number. During the call of a function without the parameter `stream`, kbench's
+        stream is the current stream of torch and cupy.
     inputs: the arguments of every function.
     name: the name of the comparison in the records.
-    check: how the outputs are checked, which happens after the first and after the last run of each function. A
-        function whose output is wrong gets no time. Possible values of check: the name of the function whose
-        output is the reference; the expected output; or a function that takes an output and returns True or raises
-        AssertionError. If the named function returns None, the functions work in place: the contents of the inputs
-        after a call are compared instead of outputs.
+    check: how the outputs are checked. The check runs after the first and after the last run of each function. No
+        time is reported for a function whose output is wrong. Possible values of check: the name of the function
+        whose output is the reference; the expected output; or a function that takes an output and returns True or
+        raises AssertionError. If the named function returns None, the functions work in place: the contents of the
+        inputs after a call are compared instead of outputs.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
     bytes, flops, items: bytes moved, floating-point operations and items of one call, from which rates are
@@ -1552,9 +1554,9 @@ def compare(
     device: number of the GPU.
     mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the
         same data, so data that fits stays in the L2 cache. "graph": a CUDA graph launches the function several
-        times in a row on the same data. The time of a graph includes the gaps between launches. A function that
-        cannot be captured into a graph gets no time. For copies of the data that exceed the L2 cache, use
-        kbench.bench with kb.alloc, and run with --rotate.
+        times in a row on the same data. The time of a graph includes the gaps between launches. No time is
+        reported for a function that cannot be captured into a graph. To time launches on several copies of the
+        data that together exceed the L2 cache, use kbench.bench with kb.alloc, and run with --rotate.
     precision: sampling stops when half the width of the 95 % confidence interval divided by the median is at most
         this number (default 0.005).
     max_time: seconds of sampling per function (default 1).
@@ -1716,8 +1718,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals. Everything
-# that _dlpack_deleted and _capsule_gone use is therefore a default argument.
+# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals.
+# _dlpack_deleted and _capsule_gone use only their default arguments, because default arguments stay valid.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1741,7 +1743,7 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 class _DlpackExporter:
     """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
-    address and shape. The subclass also defines a method _dlpack_type, which returns the element type (such as
+    `address` and `shape`. A subclass also defines the method _dlpack_type, which returns the element type (such as
     f32) and the number of the GPU, or None for host memory."""
 
     address: int
@@ -1822,8 +1824,8 @@ class Buffer(_DlpackExporter):
         return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
-        """Returns a ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and
-        for element types that ctypes does not have."""
+        """Returns a ctypes array that shares the memory of this Buffer. Raises Error for memory on a GPU, and for
+        element types that ctypes does not have."""
         kinds: Dict[str, Any] = {
             "f32": C.c_float,
             "f64": C.c_double,
@@ -1844,9 +1846,9 @@ class Buffer(_DlpackExporter):
 
 
 class Case:
-    """The first argument kb of a function under @kbench.bench. The benchmark function sets up its data, passes the
-    function to be timed to kb.time, and returns. After the benchmark function has returned, the engine runs the
-    timed function.
+    """The object that a function under @kbench.bench gets as its first argument, `kb`. The benchmark function sets
+    up its data, passes the function to be timed to kb.time, and returns. After the benchmark function has
+    returned, the engine runs the timed function.
 
     stream: kbench's stream, a cudaStream_t as a number. gpu: True if the case runs on a GPU. seed: the case's seed.
     dtype: the case's element type, or None."""
@@ -1886,8 +1888,8 @@ class Case:
         """Adds a check, which runs after the first and after the last run of the timed function.
 
         check(test): test(output) returns True, or raises AssertionError.
-        check(got, want): the contents of the array got are compared with want.
-        check(None, want): the output of the timed function is compared with want.
+        check(got, want): the contents of the array `got` are compared with `want`.
+        check(None, want): the output of the timed function is compared with `want`.
         rtol, atol: as in kbench.compare."""
         if callable(got):
             self._checks.append(got)
@@ -1925,8 +1927,8 @@ class Case:
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
-        """Marks the case as failed: it gets the flag BAD_CASE and no time. why: the reason that the record
-        shows."""
+        """Marks the case as failed: the record gets the flag BAD_CASE and holds no time. why: the reason that the
+        record shows."""
         self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
@@ -2024,8 +2026,8 @@ class _Registered:
         return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
 
     def body(self, kb: int) -> None:
-        """The engine calls the method body repeatedly until the case has ended. The benchmark function runs only
-        in the first call of body."""
+        """The engine calls the method `body` repeatedly until the case has ended. The benchmark function runs only
+        in the first call of `body`."""
         if kb not in self.running:
             case = Case(kb, self.interrupts)
             try:
@@ -2170,10 +2172,10 @@ def do_bench(
     Raises Error if kbench measured no time. Flags of an unreliable time (NOISY, UNSETTLED, FEW, ...) become
     warnings.
 
-    If Triton is installed, triton.testing.do_bench times GPU work as well, with the same arguments. do_bench.last
-    then is the pair (ms measured by kbench, ms measured by Triton). If do_bench returns several quantiles,
-    do_bench.last holds the first quantiles; if do_bench returns a list of samples, do_bench.last holds the
-    medians. Without Triton, and for work on the host, do_bench.last is None."""
+    If Triton is installed, triton.testing.do_bench times GPU work as well, with the same arguments. After the
+    call, do_bench.last is the pair (ms measured by kbench, ms measured by Triton). If do_bench returns several
+    quantiles, the pair in do_bench.last holds the first quantile of each tool; if do_bench returns a list of
+    samples, the pair holds the medians. Without Triton, and for work on the host, do_bench.last is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
@@ -2408,14 +2410,15 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 
 # The judge is designed so that the candidate controls neither the expected result nor the clock. The candidate
 # runs in a separate process, which receives inputs one call at a time and holds no expected values. The judge's
-# process makes the inputs, computes the expected results, times both functions with the engine, and decides. The
-# judge is not a security boundary: native code that attacks the judge's processes can pass, and so can unknown
-# tricks. For tensors, the expected result is the reference's result in double precision, and the tolerance grows
-# with the error of the reference in its own precision. On a GPU, the engine times both functions in the
-# candidate's process, on the same buffers. The inputs change before each sample, and the judge's process checks
-# outputs of timed calls. The judge compares the engine's time of the candidate with the time by the clock of the
-# judge's process. The judge compares the engine's time of the reference with the reference's time in a process
-# that never ran a candidate.
+# process makes the inputs, computes the expected results, and decides the verdict. The measurement engine of
+# kbench.h times the candidate and the reference. The judge is not a security boundary: native code that attacks
+# the judge's processes can pass, and so can unknown tricks. For tensors, the expected result is the reference's
+# result in double precision, and the tolerance grows with the error of the reference in its own precision. For
+# tensors on a GPU, the candidate and the reference are timed in the candidate's process, on the same buffers. The
+# inputs change before each sample, and the judge's process checks outputs of timed calls. For the candidate, the
+# judge compares the time that the engine reports with a time by the clock of the judge's own process. For the
+# reference, the judge compares the time that the engine reports with the reference's time in a process that never
+# ran a candidate.
 
 # key: name of a flag; value: the verdict that the flag causes, and the meaning of the flag
 _FLAGS = {
@@ -2514,7 +2517,7 @@ _FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")
 # flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-# adding an attribute to one of these classes also counts as a change by the candidate
+# if the candidate adds an attribute to a class in _CLASSES_WATCHED, this counts as a change
 _CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
 _CLOCKS += ("triton.testing.", "kbench.")
@@ -2654,8 +2657,8 @@ def _code_of(value: Any) -> Tuple[Any, ...]:
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Returns a dict from the name of each function that a candidate must not replace to the function and its
-    code. The functions include the methods of the classes in kbench.py."""
+    """Returns a dict of all functions that a candidate must not replace. Key: name of the function; value: the
+    function and its code. The dict includes the methods of the classes in kbench.py."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2772,8 +2775,8 @@ class _Guarded:
 
 
 def _overwrite(into: Any, value: Any) -> Any:
-    """Copies value into the existing object `into`, or replaces the object if it cannot hold the value. Returns the
-    result."""
+    """Copies `value` into the existing object `into`, or replaces the object if it cannot hold the value. Returns
+    the result."""
     if isinstance(into, tuple):
         return tuple(_overwrite(i, v) for i, v in zip(into, value))
     if isinstance(into, list):
@@ -2781,7 +2784,8 @@ def _overwrite(into: Any, value: Any) -> Any:
         return into
     if _is_array(into) and into.shape and into.shape == value.shape:
         if _module_of(into) == "torch":
-            into.data.copy_(value)  # writing to .data does not increase the tensor's version counter
+            # a write to .data does not increase the version counter, so the candidate cannot detect the write by it
+            into.data.copy_(value)
         else:
             into[...] = value
         return into
@@ -2790,7 +2794,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 def _poison(sizes: Sequence[int], value: float) -> None:
     """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators
-    reuse freed memory, so output elements that the candidate does not write have the wrong value."""
+    reuse freed memory, so the candidate's outputs are usually placed in the freed blocks. The check therefore
+    finds a wrong value in each output element that the candidate does not write."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2882,7 +2887,7 @@ class _Watch:
     def _note(self, what: str) -> None:
         if not self.active:
             return
-        self.active = False  # the call of sys._getframe below raises an audit event as well
+        self.active = False  # sys._getframe raises an audit event, which would call this hook again
         frame: Any = sys._getframe(2)
         while frame and os.path.basename(frame.f_code.co_filename) in self._BETWEEN:
             frame = frame.f_back
@@ -3016,8 +3021,8 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Sets the inputs for the next request "go": the inputs in the message, or new copies of inputs that
-        "keep" has stored. n: the number of calls, which use the sets of inputs in rotation."""
+        """Sets the inputs for the next request "go": the inputs in the message, or new copies of the inputs that
+        an earlier request "keep" has stored. n: the number of calls, which use the sets of inputs in rotation."""
         self.outputs = []
         some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
@@ -3129,8 +3134,8 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Returns whether torch.compile has replaced the function `name`. Loading torch.compile wraps some
-        functions of torch, but no clocks."""
+        """Returns whether torch.compile has replaced the function `name`. torch.compile wraps some functions of
+        torch when it is loaded, but never a clock, so that only the candidate can have replaced a clock."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
@@ -3492,7 +3497,8 @@ class _Remote:
 
     def _size(self, end: float) -> int:
         """Reads the size of the reply. A candidate that takes longer than one second probably compiles or hangs.
-        This judge then waits without the GPU lock, so that other judges can use the GPU."""
+        After one second without a reply, the judge releases the GPU lock while it waits, so that other judges can
+        use the GPU."""
         import time as clock
 
         if self.gpu_lock and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
@@ -3683,8 +3689,8 @@ class _Inputs:
 
     @property
     def modules(self) -> List[str]:
-        """Returns the modules that the inputs need. The candidate's process imports these modules before it takes
-        the first snapshot of functions."""
+        """Returns the modules that the inputs need. The candidate's process imports the modules of the inputs
+        before it takes the first snapshot of functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3733,7 +3739,7 @@ class _Inputs:
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
     def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
-        """Returns values like _flat, but as a tensor with the type and the device of v."""
+        """Returns random values like _flat, but as a tensor with the type and the device of the tensor `v`."""
         import torch
 
         own = torch.Generator(device=v.device)
@@ -3771,7 +3777,8 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """Returns n floats with the same distribution as _flat. If numpy is loaded, numpy generates the floats."""
+        """Returns n floats with the same distribution as the floats that _flat returns. If numpy is loaded, numpy
+        generates the floats."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3823,10 +3830,10 @@ class _Inputs:
     @property
     def pool(self) -> Dict[str, Any]:
         """Returns random numbers from which the judge and the candidate's process make the same new contents of
-        the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. Each draw
-        takes two sections of "flat" at random positions, and adds the two sections with random weights. For a GPU
-        task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the task's inputs; each
-        draw picks one set at random."""
+        the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. A draw
+        (new contents for the inputs of one call) is the weighted sum of two sections of "flat"; the positions and
+        the weights are random. For a GPU task that makes its own inputs, "flat" is empty, and "sets" holds a few
+        sets of the task's inputs; a draw then picks one of these sets at random, and changes one element."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3859,8 +3866,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Returns n draws, one per call; each draw replaces all contents of the inputs. Returns an empty list if
-        the inputs hold no arrays, or if a task on the host makes its own inputs."""
+        """Returns n draws, one per call. A draw describes new random contents for all inputs of a call. Returns an
+        empty list if the inputs hold no arrays, or if a task on the host makes its own inputs."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -3870,10 +3877,10 @@ class _Inputs:
         return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
 
     def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
-        """Returns a draw for one argument: the argument's index, the start positions of two sections of random
-        numbers, and the weights of the two sections. The squares of the weights add up to 1, so that the weighted
-        sum of two standard normal numbers is standard normal. For an integer argument, the first section is
-        copied, and both weights are None."""
+        """Returns random contents for one argument, described by the argument's index, the start positions of two
+        sections of random numbers, and the weights of the two sections. The squares of the weights add up to 1, so
+        that the weighted sum of two standard normal numbers is standard normal. For an integer argument, both
+        weights are None, and the contents are a copy of the first section."""
         spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
         at = int(self.edits.random() * spare), int(self.edits.random() * spare)
         if not wide:
@@ -3882,8 +3889,8 @@ class _Inputs:
         return (i, *at, math.cos(angle), math.sin(angle))
 
     def places_of(self, args: Sequence[Any]) -> List[Any]:
-        """Returns the result of _place for each argument that holds data. A task that makes its own inputs may change
-        sizes in each call."""
+        """Returns the result of _place for each argument that holds data. The caller passes the arguments of the
+        current call, because a task that makes its own inputs may change their sizes in each call."""
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
@@ -3909,13 +3916,13 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
 
 
 def _is_narrow(v: Any) -> bool:
-    """Returns whether the element type (bool, 8-bit floats) has no arithmetic."""
+    """Returns True for an array of bool or of 8-bit floats, whose elements cannot be added or multiplied."""
     return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
 
 
 def _fill(args: Tuple[Any, ...], pool: Dict[str, Any], draw: Tuple[Any, ...]) -> None:
-    """Fills existing arguments with the contents of a draw of _Inputs.draws. The judge's process and the
-    candidate's process get the same bits."""
+    """Overwrites existing arguments with the random contents that `draw`, a result of _Inputs.draws, describes. In
+    the judge's process and in the candidate's process, the arguments get the same bits."""
     which, mixes, edit = draw
     if which is not None:
         _overwrite(args, _copy(pool["sets"][which]))
@@ -3993,9 +4000,9 @@ class _Reference:
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
     def shake(self, other: Any, rough: Any = None) -> None:
-        """Widens the tolerance by the sensitivity of the output to the inputs. other: the output after a change of
-        the inputs in their last bit; no algorithm can be more accurate than the output's change. rough: the output
-        after a change of the inputs by a fraction of rtol."""
+        """Widens the tolerance by the sensitivity of the output to the inputs. other: the output for inputs with a
+        changed last bit. No algorithm can be more accurate than the change of the output that a change of the
+        inputs' last bit causes. rough: the output for inputs that were changed by a fraction of rtol."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -4048,9 +4055,9 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """Returns own, the output that the reference computes without conversion to double. Each floating-point tensor
-    in own gets an attribute _reference of type _Reference. double: the reference's output in double precision.
-    Returns None if the structures of own and double differ."""
+    """Returns `own`, the output that the reference computes without conversion to double. Each floating-point
+    tensor in `own` gets an attribute `_reference` of type _Reference. double: the reference's output in double
+    precision. Returns None if the structures of `own` and `double` differ."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4067,14 +4074,14 @@ def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional
 
 
 def _as(kind: Any, values: Iterable[Any]) -> Any:
-    """Returns the values as a list if the object kind is a list, otherwise as a tuple."""
+    """Returns the values as a list if the object `kind` is a list, otherwise as a tuple."""
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. If shaken is a number,
-    each value changes by a random fraction of at most shaken / 2. A smaller shaken is raised to the machine
-    epsilon of the element type."""
+    """Converts floating-point tensors to double. shaken: None leaves the values unchanged. If `shaken` is a
+    number, each value changes by a random fraction of at most shaken / 2. If `shaken` is below the machine epsilon
+    of the element type, this epsilon is used instead."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -4160,8 +4167,9 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
 
 
 class _TimedSide:
-    """One of the two functions (candidate or reference) that are timed on the host. The inputs of the function's
-    calls change before each sample. After each sample of the candidate (suspect=True), one output is checked."""
+    """One of the two functions (candidate or reference) that are timed on the host. Before each sample, the inputs
+    of all calls in the batch get new contents. After each sample of the candidate (suspect=True), one output is
+    checked."""
 
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
@@ -4200,13 +4208,13 @@ class _TimedSide:
 
 
 class _GpuLock:
-    """A lock shared by all judges on a machine that use the same GPU. A judge holds the lock exclusively while it
-    measures times. While a judge does not measure, it holds the lock shared, and releases the lock between two
-    calls of the candidate. device: number of the GPU; with None, all methods do nothing."""
+    """A lock shared by all judges on a machine that use the same GPU. While a judge measures times, it holds the
+    exclusive lock. While a judge does not measure, it holds the shared lock, which it releases between two calls
+    of the candidate. device: number of the GPU; with None, all methods do nothing."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
-        self.held: Any = None  # the two open lock files while this judge holds the lock shared; otherwise None
+        self.held: Any = None  # the two open lock files while this judge holds the shared lock; otherwise None
         self.waited = 0.0  # seconds that the judge has waited for the GPU lock
         if device is not None:
             name = f"kbench-judge-{os.getuid()}-gpu{device}"
@@ -4217,7 +4225,7 @@ class _GpuLock:
         import time as clock
 
         began, (door, room) = clock.perf_counter(), places
-        # the lock file door is a queue of all judges, so that shared locks cannot starve an exclusive lock
+        # all judges queue at the lock file "door", so that shared locks cannot starve an exclusive lock
         fcntl.flock(door, fcntl.LOCK_EX)
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)
@@ -4245,7 +4253,7 @@ class _GpuLock:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Releases a shared lock during the block, so that another judge can measure times."""
+        """Releases the shared lock inside the `with` block, so that another judge can measure times."""
         import fcntl
 
         held, self.held = self.held, None
@@ -4271,8 +4279,8 @@ class Verdict(Dict[str, Any]):
 
     verdict: REJECTED, WRONG, INVALID_TASK or SUSPECT (correct, but the time is not credible); if nothing was found:
         FASTER, SLOWER, EQUIVALENT or UNRESOLVED.
-    flags: list of dicts, one per flag, with the keys word (the flag's name), level and evidence. words: list of
-        the flags' names.
+    flags: list of dicts, one per flag, with the keys "word" (name of the flag), "level" and "evidence". words:
+        list of the flags' names.
     Times are in ms per call."""
 
     def __getattr__(self, key: str) -> Any:
@@ -4349,7 +4357,7 @@ class _Judge:
         self.answers: List[bytes] = []  # SHA-256 digests of the candidate's wrong outputs
         self.right: List[bytes] = []  # SHA-256 digests of the candidate's correct outputs
         self.public = False  # whether the inputs are the public example
-        self.odd = False  # whether the kind of the random inputs is not "normal"
+        self.odd = False  # whether the random inputs are of a kind other than "normal"
         self.seconds: Dict[str, float] = {}  # key: name of a step; value: seconds that the step took
         self.claimed: Dict[str, Any] = {}  # times of do_bench
         # arguments of the request "measure", which times the functions on the GPU
@@ -4447,13 +4455,13 @@ class _Judge:
         if self.error(got, self.decoy, ())[0] <= 1:
             return "SNOOPED", "the output is a wrong result that the judge had planted in the call frames"
         if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
-            return "PRECOMPUTED", "the output belongs to the public example, which had not been sent yet"
+            return "PRECOMPUTED", "the output is the result for the public example, which was not sent yet"
         if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
             return "MEMOIZED", "the output is the expected output of an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
-            return "MEMOIZED", "the output equals an output for other inputs, for which it was correct"
+            return "MEMOIZED", "the output is the correct output for other inputs"
         if hashlib.sha256(reply["out"]).digest() in self.answers and _shape_of(got):
             return "CONSTANT_OUTPUT", "the function returned the same output for different inputs"
         if self.inputs.tensors and (name := self._memory_in(got, want)):
@@ -4472,9 +4480,9 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Returns whether the output equals `former`, the expected output of an earlier or other call. For
-        tensors, the relative error decides, because the tolerance of outputs with huge values accepts almost every
-        output."""
+        """Returns whether the output equals `former`, the expected output for an earlier call or for other inputs.
+        For tensors, the relative error decides, because the tolerance of outputs with huge values accepts almost
+        every output."""
         known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
@@ -4508,8 +4516,8 @@ class _Judge:
         return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
-        """Returns a flag and its evidence if the wrong elements are poisoned memory or all have the same value.
-        Returns None if the wrong elements are neither poisoned nor equal."""
+        """Returns a flag and its evidence if the wrong elements hold the byte with which the judge filled freed
+        memory, or if they all have the same value. Returns None if the wrong elements hold different values."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -4520,9 +4528,9 @@ class _Judge:
             left = left.reshape(g.shape)
             n, of = int((left & wrong).sum()), g.numel()
             if n >= 0.99 * of:
-                return "UNINIT_READ", "the output holds the memory contents from before the call"
+                return "UNINIT_READ", "the output was not written: it holds old memory contents"
             if n > 1 and n >= int(wrong.sum()) // 2:
-                return "PARTIAL_WRITE", f"{n} of {of} elements hold the memory contents from before the call"
+                return "PARTIAL_WRITE", f"{n} of {of} elements were not written: they hold old memory contents"
             first = g.reshape(-1)[0]
             if of > 4 and bool((g == first).all()) and float(known_reference.value.reshape(-1).std()) > 0:
                 return "CONSTANT_OUTPUT", f"each of {of} elements is {float(first):g}"
@@ -4676,7 +4684,8 @@ class _Judge:
         ):
             self.flag("INVALID_TASK", "an output of zeros passes the check")
         self.decoy = _copy(want_fresh)
-        # the public example was not sent yet, so a candidate that returns its output knew the output in advance
+        # the candidate has not seen the public example yet; if it returns the example's output, it knew this
+        # output in advance
         self.former = [want]
         self.probes["task"] = "ran"
 
@@ -4773,7 +4782,7 @@ class _Judge:
 
     @property
     def modules(self) -> List[str]:
-        """Modules that the candidate's process imports before the candidate."""
+        """Names of the modules that the candidate's process imports before it imports the candidate."""
         import importlib.util
 
         triton = self.device is not None and importlib.util.find_spec("triton")
@@ -4822,7 +4831,7 @@ class _Judge:
         looks = idle = 0
         while (
             idle < 5 and looks < 100
-        ):  # threads of libraries keep spinning for a while after a call
+        ):  # waits, because threads of libraries keep spinning for a while after a call
             self.gpu_lock.yield_gpu(0.01)
             looks, idle = looks + 1, 0 if self.remote.busy() else idle + 1
         if idle < 5:
@@ -4832,8 +4841,8 @@ class _Judge:
 
     @property
     def bits(self) -> float:
-        """Returns the median of the estimated mantissa bits. The median is used because a sum close to zero has few
-        correct bits."""
+        """Returns the median of the estimated mantissa bits. The median ignores a few outputs with a low estimate,
+        such as a sum whose terms cancel."""
         return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
 
     def precision(self) -> None:
@@ -4958,9 +4967,9 @@ class _Judge:
 
     def clock(self) -> None:
         """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. If most of the
-        time passes before the last call is submitted, the host limits the speed, not the GPU. Because other
-        programs may use the GPU for a while, mismatching times are measured up to eight times, over more than one
-        second."""
+        time passes before the last call is submitted, the host limits the speed, not the GPU. If the judge's clock
+        does not confirm the time, the measurement is repeated up to eight times over more than one second, because
+        other programs may use the GPU for a while."""
         import time
 
         claimed = self.speed.get("time_ms")
@@ -4990,7 +4999,7 @@ class _Judge:
         calls. The shortest of several runs counts, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
-        # number of sets of inputs; all sets take at most 128 MiB, and their copies as much again
+        # number of sets of inputs; all sets together take at most 128 MiB, and so do their copies
         each = max(1, min(3 * n, (1 << 27) // max(1, size)))
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
@@ -5000,8 +5009,8 @@ class _Judge:
         return outer, outer * low[1][1] / low[1][0]
 
     def _seconds(self, calls: int, each: int) -> Tuple[float, float]:
-        """Returns the seconds until the GPU has finished `calls` calls, and until the calls were submitted. The calls
-        use `each` sets of inputs with new contents in rotation."""
+        """Returns the seconds until the GPU has finished `calls` calls, and until the calls were submitted. The
+        calls rotate through `each` sets of inputs, whose contents are new."""
         import time as clock
 
         draws = self.inputs.draws(each)
@@ -5115,9 +5124,10 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen. Times
-        vary on a busy machine. The candidate must therefore be faster with repeated inputs in two measurements,
-        each in both orders (repeated inputs first or second)."""
+        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen.
+        Because times vary on a busy machine, the candidate is flagged only if two measurements show that it is
+        faster with repeated inputs. Each measurement uses both orders: repeated inputs first, and fresh inputs
+        first."""
         n = self.speed.get("calls_per_sample") or 1
         if self.device is not None:  # n calls take 1 ms, unless their inputs exceed 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
@@ -5143,17 +5153,18 @@ class _Judge:
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Returns draws for inputs that the candidate has never seen. Returns an empty list if the task makes its
-        own inputs, because a few sets of inputs are then used repeatedly."""
+        """Returns the random contents of n sets of inputs that the candidate has never seen. Returns an empty list
+        if the task makes its own inputs, because draws() would only pick from a few stored sets of inputs."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if repeated and fresh
-        inputs do not take clearly different times, and None if the calls are too short to compare. The candidate's
-        process keeps two batches of n inputs and changes their contents itself, because sending new inputs for
-        each measurement would take too long."""
+        """Returns the time of calls with repeated inputs divided by the time of calls with fresh inputs. Returns 1
+        if repeated and fresh inputs do not take clearly different times, and None if the calls are too short to
+        compare. The candidate's process keeps two batches of n inputs and changes their contents itself, because
+        sending new inputs for each measurement would take too long."""
         nothing: List[float] = []
-        # pairs of seconds (fresh inputs, repeated inputs); the two lists differ in which was measured first
+        # pairs of seconds (fresh inputs, repeated inputs); repeated inputs were measured first in times[0], second
+        # in times[1]
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])
 
         def timed(which: int) -> float:
@@ -5324,18 +5335,18 @@ def judge(
     reference: a function at the top level of a module. The judge's process calls the reference to get the expected
         outputs; a separate process times the reference.
     inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs with
-        the structure of the examples, and varies their sizes and the kind of their data. Alternatively, inputs is
-        a function that takes a random.Random and returns such a tuple. If inputs is a function, the judge calls it
-        before each call of the candidate. If the reference returns None, the contents of its arguments are the
-        output.
+        the structure of the examples, and varies their sizes and the kind of their data. Alternatively, `inputs`
+        is a function that takes a random.Random and returns a tuple of arguments. If `inputs` is a function, the
+        judge calls it before each call of the candidate. If the reference returns None, the contents of its
+        arguments are the output.
     rtol, atol: as in kbench.compare.
     seed: seed of the inputs; by default random and secret.
     allow: names of flags that the task permits; the judge does not raise them.
     timeout: seconds to wait for a reply of the candidate's process.
     max_time: seconds of sampling.
     bytes, flops: bytes moved and floating-point operations done by one call on a GPU, from which the share of the
-        measured peak is computed. bytes defaults to the size of all inputs and outputs. Pass bytes if a call need
-        not read every input.
+        measured peak is computed. bytes defaults to the size of all inputs and outputs. Pass `bytes` if a call
+        need not read every input.
     compiled: on a GPU, also compare with the reference under torch.compile.
     do_bench: on a GPU, also report the times of triton.testing.do_bench.
 
@@ -5421,7 +5432,7 @@ def _judge_main(words: Sequence[str]) -> int:
     if not code:
         _say(f"judge: importing {file} ended the process before there was a verdict")
     elif code[0] == 0:
-        _say(f"judge: {file} is candidate and task, so the verdict trusts it. Judge untrusted files with --task.")
+        _say(f"judge: {file} is candidate and task, so it can fake its verdict. Judge untrusted files with --task.")
     return code[0] if code else 1
 
 

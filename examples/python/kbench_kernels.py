@@ -65,12 +65,12 @@ _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
 _SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # fields of kbk_shape
 # Key: a letter of a signature, such as C in x[*,C]; value: the field of kbk_shape that holds this size. The
-# operation strided also has the letter X: the number of input elements, which is n times the stride.
+# signature of the operation "strided" also has the letter X, the number of input elements: n times the stride.
 _LETTERS = {"N": "cols", "C": "cols", "D": "cols", "R": "rows", "M": "rows", "S": "rows", "K": "k", "V": "vocabulary"}
 _LETTERS.update({"A": "among", "Z": "batch", "B": "batch", "H": "heads"})
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
-# element type of a tensor, by its kbk_tensor.kind; None: the element type of the call
+# index: kbk_tensor.kind; value: the tensor's fixed element type, or None if the tensor has the kernel's element type
 _KINDS = (None, "f32", "i32", "i64", "e4m3")
 _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64  # kbk_variant.origin
 
@@ -438,8 +438,8 @@ class _DeviceArray(kbench._DlpackExporter):
 class _View(NamedTuple):
     """An array of any array library, such as torch, cupy or numpy."""
 
-    # of a GPU array: "torch", "cupy" or "cuda" (any other library); of a host array: "torch", "host" (any buffer)
-    # or "list"
+    # kind of an array on a GPU: "torch", "cupy" or "cuda" (another library); kind of an array in host memory:
+    # "torch", "host" (an object with the buffer protocol) or "list"
     kind: str
     value: Any
     shape: Tuple[int, ...]
@@ -639,8 +639,8 @@ def _parse(text: str) -> _Signature:
 
 
 def _options(text: str) -> Dict[str, Any]:
-    """Returns a dict from the keyword arguments after ";" of a signature to their default values. A required
-    keyword argument has the value None."""
+    """Parses the keyword arguments after ";" in a signature. Returns a dict that maps each keyword argument to its
+    default value, or to None if the argument is required."""
 
     def value(word: str) -> Any:
         if word in ("True", "False", ""):
@@ -705,7 +705,7 @@ class Operation:
         self._row = _host().rows[(operation, direction, self.implementations[0])]
         self._rungs = {i.implementation.decode(): i.rung for i in infos}
         types = [t for k, t in enumerate(_DTYPES) if infos[0].dtypes >> k & 1]
-        # element type of a call whose inputs do not determine it
+        # element type of the arrays if the inputs of a call do not determine the element type
         self._usual = "f32" if "f32" in types or not types else types[0]
 
     @property
@@ -721,8 +721,8 @@ class Operation:
 
     @property
     def options(self) -> Dict[str, Any]:
-        """Returns a dict from the operation's keyword arguments to their default values. A required keyword
-        argument has the value None."""
+        """Returns a dict that maps each keyword argument of the operation to its default value, or to None if the
+        argument is required."""
         return _options(self._text)
 
     @property
@@ -736,8 +736,8 @@ class Operation:
         return [name for name, _ in self._parsed("nn").outputs]
 
     def _medium(self) -> Dict[str, int]:
-        """Returns a dict from each axis to its value in the operation's size "medium". For an axis with several
-        values, the dict holds the last value."""
+        """Returns a dict that maps each axis to its value in the operation's size "medium". For an axis with
+        several values, the dict holds the last value."""
         axes, _, values = self._usual_sizes.partition(":")
         sizes = re.search(r"medium ([\dx,]+)", values)
         last = [int(v.split(",")[-1]) for v in sizes.group(1).split("x")] if sizes else []
@@ -778,8 +778,8 @@ class Operation:
         return chosen
 
     def _kinds(self) -> List[_Tensor]:
-        """Returns descriptions of the operation's tensors for an empty shape. For an empty shape, only the names
-        and element types in the descriptions are valid."""
+        """Returns descriptions of the operation's tensors before their sizes are known. With all sizes 0, only the
+        names and the element types in the descriptions are valid."""
         return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
@@ -813,7 +813,7 @@ class Operation:
         used = {d for _, dims in self._parsed("nn").inputs + self._parsed("nn").outputs for d in dims}
         for letter in used & set(_LETTERS):
             setattr(s, _LETTERS[letter], letters[letter])
-        # the dimensions * are rows if the signature also has a row length C; otherwise they are elements
+        # if the signature has a row length C, the dimensions "*" count rows; otherwise they count elements
         if "*" in used or not used:
             setattr(s, "rows" if "C" in used else "cols", math.prod(letters["*"]))
         s.stride = options.get("stride", 0)
@@ -839,8 +839,9 @@ class Operation:
     def _dtype_from(
         self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
     ) -> str:
-        """Returns the element type of a call. The inputs determine the element type, and must have the same one.
-        If no input determines the element type, the first array in out does."""
+        """Returns the element type of the arrays that a kernel call works on. All inputs whose element type the
+        operation does not fix must have the same element type. If the inputs do not determine the element type, it
+        is the element type of the first array in `out`."""
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
@@ -1016,9 +1017,9 @@ class _OracleResult:
         ]
 
     def _know(self, first: int, count: int, at: int) -> None:
-        """Computes the oracle's values for one range of units. The oracle numbers units from the start of the
-        whole tensor, but the arrays hold only the sampled ranges, one after another. The pointers that are passed
-        to the oracle are shifted by the difference."""
+        """Computes the oracle's values for one range of units. The oracle finds a unit by its index in the whole
+        tensor, but the input arrays hold only the sampled ranges, one after another. Each pointer to an input is
+        shifted so that the oracle finds a unit at its place in the sampled array."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1052,7 +1053,7 @@ class _OracleResult:
                 pointers[_MOST_OUTPUTS + k] = C.addressof(self.scales[k])
         for k, (name, t) in enumerate(zip(names, self.outputs)):
             if outputs.get(name) is None or (not t.per_unit and not self.whole):
-                continue  # outputs that sum over all rows, such as dw, need an oracle of all rows
+                continue  # an oracle of some rows cannot check outputs that sum over all rows, such as dw
             view = _view(outputs[name])
             want = self.fit.output_dtype(k)
             if view is None or view.dtype != want or math.prod(view.shape) != t.count:
@@ -1207,7 +1208,7 @@ class Kernel(Operation):
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
-        # the row of this implementation in the kernel table may have its own tolerances
+        # not the operation's row: this implementation's row in the kernel table may have tolerances of its own
         self._row = _host().rows[(operation, direction, self.implementation)]
         self.note: str = info.note.decode()  # how the kernel differs from the previous rung of its ladder
         self.rung: int = info.rung
@@ -1272,8 +1273,8 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """Returns a list of the outputs of a call: the arrays in out, after validation, or new arrays. Returns an
-        empty list if the operation has no outputs."""
+        """Returns a list of the outputs of a call: the validated arrays in `out`, or new arrays. Returns an empty
+        list if the operation has no outputs."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1316,7 +1317,7 @@ class Kernel(Operation):
 
     def bind(self, *inputs: Any, out: Any = None, stream: Optional[int] = None, **options: Any) -> Launch:
         """Prepares a launch of the kernel that can be repeated. The launch reads the arrays passed as inputs and
-        owns its scratch memory. The launch writes to the arrays in out, or to new arrays that it owns."""
+        owns its scratch memory. The launch writes to the arrays in `out`, or to new arrays that it owns."""
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
         self._require_dtype(fit)
@@ -1386,12 +1387,13 @@ class Kernel(Operation):
         **options: Any,
     ) -> Any:
         """Launches the kernel and returns the output array without waiting for the GPU. Several outputs are
-        returned as a named tuple (y, mean, rstd = ...). torch or cupy allocates the outputs if the inputs are
-        arrays of torch or cupy, otherwise kbench.
+        returned as a named tuple (y, mean, rstd = ...). If the inputs are arrays of torch or cupy, the same
+        library allocates the outputs; otherwise kbench allocates them.
 
         out: arrays that receive the outputs; None in place of an output that is not needed, such as mean and rstd
         of layernorm in inference. stream: a cudaStream_t as a number; by default the current stream of torch or
-        cupy, otherwise the default stream. options: keyword arguments that .options lists.
+        cupy, otherwise the default stream. options: keyword arguments of the operation, as listed in the attribute
+        .options.
         backward: name of the backward implementation, used if torch tracks gradients of an input. By default, the
             backward implementation has the name of the forward implementation; if no backward implementation has
             this name, the highest rung that runs is used.
@@ -1481,8 +1483,8 @@ def _first_that_runs(
     ladder: Sequence[Kernel], inputs: Sequence[Any], options: Dict[str, Any]
 ) -> Dict[str, Any]:
     """Runs the first kernel in `ladder` that accepts the inputs, because not every kernel supports every shape.
-    Returns a dict from the names of the kernel's outputs to the outputs. If no kernel runs, raises the Error of
-    the ladder's first kernel."""
+    Returns a dict that maps the name of each output of the kernel to the output. If no kernel runs, raises the
+    Error of the ladder's first kernel."""
     error: Optional[Error] = None
     for kernel in ladder:
         try:
@@ -1495,7 +1497,7 @@ def _first_that_runs(
 
 
 def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
-    """Computes the gradients of the inputs. Returns a dict from an input's name to its gradient."""
+    """Computes the gradients of the inputs. Returns a dict that maps the name of each input to its gradient."""
     kernel, options = plan["kernel"], plan["options"]
     dy = dy.detach()
     if kernel.family == "gemm":
@@ -1543,8 +1545,8 @@ def _product_gradients(kernel: Kernel, names: Dict[str, Any], dc: Any, layout: s
 
 class Kernels:
     """The table of all kernels of kbench_kernels.cuh. kernels[operation, direction, implementation] is a Kernel,
-    and kernels[operation, direction] is the Operation. Iterating over kernels yields every Kernel, in the order of
-    the table."""
+    and kernels[operation, direction] is the Operation. Iterating over `kernels` yields every Kernel, in the order
+    of the kernel table."""
 
     def __init__(self) -> None:
         self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
@@ -1600,8 +1602,8 @@ class Kernels:
     def rows(self) -> List[Dict[str, Any]]:
         """Returns the table of kernels as a list of dicts, one per kernel. The keys are operation, direction,
         implementation, rung, dtypes, sm (smallest compute capability, 90 for 9.0), exact, alignment (in bytes, by
-        element type), vendor, unordered, tf32, formula and note. A Kernel has all keys of its dict except
-        alignment as attributes."""
+        element type), vendor, unordered, tf32, formula and note. All keys of the dict except "alignment" are also
+        attributes of the Kernel."""
         return [
             {
                 "operation": k.operation,
@@ -1767,7 +1769,7 @@ def _axes(b: int, s: int, d: int, **more: Any) -> Dict[str, Any]:
 _ROWS = "softmax,layernorm,rmsnorm"
 _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("copy,fill,read,triad", "f32", {"n": 1 << 28}),
-    # copies whose times the column "of a copy" uses
+    # copy kernels of several sizes, timed only to compute the column "of a copy"
     *[("copy", "f32", {"n": 1 << i}) for i in (20, 21, 22, 23, 24, 25, 26)],
     ("add,relu,gelu_erf,gelu_tanh,silu,dropout,mse", "f32,bf16", _axes(16, 2048, 4096)),
     ("sum", "f32", _axes(32, 2048, 4096)),
@@ -1810,7 +1812,7 @@ _SMALL: List[Tuple[str, str, Dict[str, Any]]] = [  # each comparison uses at mos
     ("weighted_sum", "f32", _axes(1, 512, 1024)),
     (_ROWS, "f32,bf16", _axes(1, 512, 1024)),
     ("cross_entropy", "bf16", _axes(1, 512, 1024)),
-    # embedding_bwd is left out, because its gradient is as large as the embedding table
+    # embedding_bwd is left out: its gradient is as large as the embedding table, which exceeds 16 MiB
     ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),
     ("transpose", "f32,bf16", _axes(1, 1024, 1024)),
     ("matmul", "f32,bf16", _axes(1, 512, 512)),
@@ -1834,7 +1836,8 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention_fwd", "bf16", _axes(4, 4096, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
 ]
-# comparisons that suite(sizes=KEY) runs; the name copy stands for all directions, mse_fwd for one direction
+# comparisons that suite(sizes=KEY) runs. A name without a direction, such as "copy", stands for all directions of
+# the operation; "mse_fwd" stands for one direction
 _SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}
 _NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
 # first rungs of the ladders, which a suite leaves out by default
@@ -1944,7 +1947,7 @@ def _installed(module: str) -> bool:
 
 
 # Bounds on the error of the peers, ||got - want|| / ||want||. The bounds are loose, because a peer may round
-# intermediate results. They still detect a peer that computes another operation.
+# intermediate results. The loose bounds still detect a peer that computes a different operation.
 _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
@@ -2033,8 +2036,8 @@ class _Comparison:
         return letters
 
     def _filled(self, operation: Operation) -> Dict[str, Any]:
-        """Returns a dict from the name of each input to random values, whose distribution the library specifies.
-        For fill_run, which has no inputs, returns a dict with only the array "out"."""
+        """Returns a dict that maps the name of each input to random values, whose distribution the library
+        specifies. For fill_run, which has no inputs, the dict holds only the array "out"."""
         torch, letters = self.torch, self._sizes()
         signature = operation._parsed(self.layout)
         shape = operation._shape_of(letters, self.options)
@@ -2088,8 +2091,9 @@ class _Comparison:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """Returns a dict from the name of each implementation that runs on this GPU to a pair: a Launch with
-        outputs of its own, and the Kernel. Kernels that do not run are added to missing, with the reason."""
+        """Returns a dict of all implementations that run on this GPU. Key: the implementation's name; value: a
+        Launch with outputs of its own, and the Kernel. Appends each kernel that does not run to the list
+        `missing`, with the reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2190,8 +2194,8 @@ class _Comparison:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """Checks the values and the share of the elements that a peer's dropout keeps. Dropped elements are not
-        compared, because each peer has another random mask."""
+        """Checks a peer's dropout: the values of the kept elements, and their share of all elements. Dropped
+        elements are not compared, because each peer drops different elements at random."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2208,7 +2212,8 @@ class _Comparison:
 
 class _PeerFunctions:
     """Creates the functions of a comparison's peers. Each function takes no arguments and returns (False, dict
-    from output names to outputs). False means that the outputs come from a peer, not from a kernel of kbench."""
+    that maps each output's name to the output). False means that the outputs come from a peer, not from a kernel
+    of kbench."""
 
     def __init__(self, comparison: _Comparison) -> None:
         self.comparison, self.torch = comparison, comparison.torch
@@ -2553,7 +2558,7 @@ def _key_of(record: Record) -> str:
 
 def _is_short(record: Record) -> bool:
     """Returns whether the tensor's rows have at most 64 elements, so that memory bandwidth does not limit the
-    kernels. A comparison with such short rows (at most 64 elements) has no target for the column "of a copy"."""
+    kernels. If rows have at most 64 elements, the comparison has no target for the column "of a copy"."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2627,10 +2632,10 @@ class Comparisons(Records):
         return present
 
     def rows(self) -> Iterator[Dict[str, Any]]:
-        """Yields one dict per comparison, in the order of measurement. The dict has the keys name, record (of
-        kbench's fastest kernel), peers (dict from a peer's name to its time in us), peer (name of the best peer)
-        and peer_us (its time). The key ratio holds the best peer's time divided by kbench's time; the key copy
-        holds the time of a copy of the same size divided by kbench's time."""
+        """Yields one dict per comparison, in the order of measurement. The dict has the keys "name", "record" (of
+        kbench's fastest kernel), "peers" (dict that maps a peer's name to its time in us), "peer" (name of the
+        best peer) and "peer_us" (time of the best peer in us). The key "ratio" holds the best peer's time divided
+        by kbench's time; the key "copy" holds the time of a copy of the same size divided by kbench's time."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":
@@ -2670,8 +2675,8 @@ class Comparisons(Records):
             yield row
 
     def _shown(self) -> Iterator[Dict[str, Any]]:
-        """Returns the rows of rows() that the printed table shows. Copies that were measured only for the column
-        "of a copy" are left out."""
+        """Returns the rows of rows() that the printed table shows. Copy kernels that were measured only to compute
+        the column "of a copy" are left out."""
         copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
         for row in self.rows():
             r = row["record"]
@@ -2726,7 +2731,7 @@ class Comparisons(Records):
         return "\n".join(lines) + "\n" + self._means_text()
 
     def table(self) -> None:
-        """Prints the table of markdown() in aligned columns, and .missing."""
+        """Prints the table of markdown() in aligned columns, then the list `.missing`."""
         rows, _, below = self.markdown().partition("\n\n")
         cells = [[c.strip(" `") for c in line.strip("|").split("|")] for line in rows.splitlines()]
         cells = [[c.replace("`", "") for c in line] for line in cells if not line[0].startswith("---")]
@@ -2739,10 +2744,10 @@ class Comparisons(Records):
             print(f"missing: {who}: {why}")
 
     def means(self) -> Dict[str, Tuple[float, int]]:
-        """Returns a dict from the name of a peer to (geometric mean of the peer's time divided by kbench's time,
-        number of rows that the mean covers). The peers are the best peer of each row, the best peer except Triton
-        (whose kernels are in kbench_kernels.py), PyTorch and torch.compile. A mean covers the rows in which the
-        peer was measured."""
+        """Returns a dict that maps the name of a peer to (geometric mean of the peer's time divided by kbench's
+        time, number of rows that the mean covers). kbench is compared with four peers: the best peer of each row,
+        the best peer other than Triton, PyTorch, and torch.compile. The Triton kernels are in kbench_kernels.py. A
+        mean covers the rows in which the peer was measured."""
         rows, out = list(self._shown()), {}
         triton, torch, compiled = (_PEER_NAMES[p] for p in ("triton", "torch", "compile"))
         of: Dict[str, Callable[[str], bool]] = {"the best peer": lambda p: True}

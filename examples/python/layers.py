@@ -46,7 +46,7 @@ def plan_of(o):
 
 
 def runs(o):
-    """Returns a dict from (operation, direction) to the element types that its kernels support."""
+    """Returns a dict that maps each (operation, direction) to the element types that its kernels support."""
     found = {}
     for k in kbench.kernels:
         if k.operation in o.operation and (k.direction in o.direction or k.direction == "fwdbwd"):

@@ -113,11 +113,11 @@ check "judge: JSON" "$PYTHON" -c 'import json, sys
 v = json.load(open(sys.argv[1]))
 assert v["verdict"] in ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED") and v["seed"] == 7 and v["time_ms"] > 0, v
 assert v["probes"]["timed outputs"] == "ran" and v["schema"] == 1 and v["candidate"]["name"] == "candidate", v' "$out"
-check_err "judge: all in one file" 'is candidate and task, so the verdict trusts it'
+check_err "judge: all in one file" 'is candidate and task, so it can fake its verdict'
 if everything; then
     run "$PYTHON" -m kbench judge "$tmp/all.py" --task "$tmp/../${tmp##*/}/all.py" --max-time 0.1
     check_rc "judge: the same file as its task" 0
-    check_err "judge: the same file as its task" 'is candidate and task, so the verdict trusts it'
+    check_err "judge: the same file as its task" 'is candidate and task, so it can fake its verdict'
 fi
 echo 'import os; print("{}", flush=True); os._exit(0)' >> "$tmp/all.py"
 run "$PYTHON" -m kbench judge "$tmp/all.py" --max-time 0.1

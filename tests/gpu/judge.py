@@ -45,7 +45,7 @@ class Job(NamedTuple):
     words: Optional[Sequence[str]] = None
     compiled: bool = False
     do_bench: bool = False
-    # bytes per call; 0: the judge measures no peak bandwidth, which would take long in each process
+    # bytes that a call moves; 0: saves the time that the judge needs to measure the peak bandwidth
     bytes: Optional[float] = 0
     rtol: Optional[float] = None
     built: Any = None  # (group of kernels, element type) that must be built before the function is judged
@@ -82,7 +82,7 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Yields one Job for each function in a module, if the function has an attribute task."""
+    """Yields one Job for each function in a module, if the function has an attribute named `task`."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -421,7 +421,8 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    """Starts the processes that judge and the build of the library's kernels; makes the list of functions."""
+    """Starts the build of the library's kernels, and the worker processes that judge the functions. Makes the list
+    of functions."""
     # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
     import torch  # noqa: F401 - imported once, before the worker processes are forked

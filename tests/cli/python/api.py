@@ -70,7 +70,7 @@ def contests():
     check("checked", one.verified is True and one.max_error == 0, one)
     check("a rate", one.throughput_gbps and abs(one.throughput_gbps * one.time_ms - 1) < 1e-6, one)
     check(
-        "a wrong function gets no time",
+        "no time is reported for a function with a wrong output",
         wrong.status == "failed" and wrong.time_ms is None and "VERIFY_FAIL" in wrong.flags,
         wrong,
     )
@@ -357,7 +357,7 @@ def triton_faces():
         check("perf_report: a difference", f.read() == "n,m,A,B,Diff\n2,2,12,0.50,-11.50\n4,8,96,0.50,-95.50\n")
     if isinstance(rows, list):
         check(
-            "perf_report: the column Diff subtracts two curves",
+            "perf_report: the column Diff holds the second curve minus the first",
             [r["Diff"] for r in rows] == [-11.5, -95.5], rows,
         )
     class Plot:  # of matplotlib

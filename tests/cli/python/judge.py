@@ -114,12 +114,12 @@ def stage():
             arm(*arm.args)
         arm.keep_output(arm.out)
         check(
-            "timed arm: outputs of samples 3 to 17 and of the last are kept",
+            "timed function: the outputs of samples 3 to 17 and of the last sample are kept",
             [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept,
         )
         for count, got in arm.kept:
             want = [2 * v for v in kbench._TimedFunction.inputs_at(count, m)[0]]
-            check(f"timed arm: output {count}", (got[0] if inplace else got) == want, (got, want))
+            check(f"timed function: output {count}", (got[0] if inplace else got) == want, (got, want))
     all_of_it()
 
     order, lock = [], kbench._GpuLock(99)
@@ -160,7 +160,8 @@ def a_judge(allow=()):
 
 
 def errors_of_the_engine(fine):
-    """If an error removes only the candidate's time, the candidate also gets no verdict about speed."""
+    """If an engine error leaves the candidate without a time, the verdict is REJECTED, WRONG or SUSPECT, so it
+    says nothing about speed."""
     with open(os.path.join(here, "../../../kbench.h")) as f:
         words = re.findall(r"^    x\((\w+), +ERROR,", f.read(), re.M)
     check("the engine's errors", len(words) == 18 and "ABOVE_ROOF" in words, words)
@@ -175,7 +176,7 @@ def errors_of_the_engine(fine):
         both = a_judge()
         both._note_records({"candidate beside reference": failed, "reference beside reference": failed})
         check(
-            f"an engine error of candidate and reference: {word}",
+            f"the engine reports {word} for the candidate and for the reference",
             both.verdict().words == ["NO_TIME"], both.flags,
         )
     judge = a_judge(("ALLOC_INSIDE",))
@@ -220,7 +221,8 @@ def clocks():
 
 
 def all_of_it():
-    """Drawn inputs are new in each call, identical in both processes, and similar to the examples."""
+    """Random inputs are new in each call, bitwise equal in the judge's and in the candidate's process, and similar
+    to the examples."""
     rows, whole = [[0.5, 1.5, -1.0]] * 4, [3, 4, 5, 6, 9]
     inputs = kbench._Inputs((rows, whole, 7, [0.25] * 4), 1)
     there, seen = pickle.loads(pickle.dumps(inputs.pool)), set()
@@ -302,9 +304,9 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """A process that takes the GPU lock exclusively waits for at most one running call of another process. A
-    process that waits for the GPU lock gets the lock between two calls of the process that holds it, or during a
-    slow call."""
+    """Tests the GPU lock with one judge that holds the shared lock and another that waits for the exclusive lock.
+    A judge that waits for the exclusive lock gets it when the current call of the holder's candidate ends. The
+    holder of the shared lock releases it during a slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -335,7 +337,7 @@ def makes_room(order):
             other.join(10)
             check("GPU lock: a long call does not delay the exclusive holder", order == ["alone"], order)
         other = met()
-        check("GPU lock: after a long call, the lock is held shared again", not order, order)
+        check("GPU lock: after a long call, the holder takes the shared lock again", not order, order)
     other.join(10)
 
 
@@ -427,7 +429,7 @@ def arrays():
     )
     check("arrays: a task allows outputs that are views of inputs", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
-    check("arrays: inputs made by the task get other memory layouts", v.words == ["LAYOUT_BOUND"], repr(v))
+    check("arrays: inputs that the task makes get a changed memory layout", v.words == ["LAYOUT_BOUND"], repr(v))
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
     check("arrays: a correct candidate, with inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
@@ -459,10 +461,10 @@ def tensors():
     kept.prepare({"which": 1})
     again = [args[0] for args in kept.batch]
     check(
-        "tensors: the two draws change different elements",
+        "tensors: two calls get inputs with different changed elements",
         [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again,
     )
-    check("tensors: each draw makes new objects", all(v is not w for v in first for w in again), "")
+    check("tensors: each call of prepare() makes new tensors", all(v is not w for v in first for w in again), "")
     check("tensors: with gradients", all(v.requires_grad for v in again), again)
     kept.prepare({"which": 1, "n": 5})
     check("tensors: in turn", [args[0].tolist() for args in kept.batch][2:4] == [[5, 1, 1], [1, 6, 1]], kept.batch)
@@ -470,8 +472,8 @@ def tensors():
 
 
 def rough_inputs(torch):
-    """Tests a matrix product whose inputs are rounded to ten mantissa bits. Tensor cores round f32 in this way. A
-    tolerance of 1 % must accept this result, even if the terms of a sum cancel."""
+    """Tests a matrix product whose inputs are rounded to ten mantissa bits, as tensor cores round f32 to TF32. A
+    tolerance of 1 % must accept the product of rounded inputs, even if the terms of a sum cancel."""
     torch.manual_seed(2)
     a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
     judge = kbench._Judge.__new__(kbench._Judge)
@@ -479,11 +481,11 @@ def rough_inputs(torch):
     own = judge._true((a, b), a @ b)
     cut = [(v.view(torch.int32) & ~0x1FFF).view(torch.float32) for v in (a, b)]
     worst = kbench._Reference(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
-    check("tensors: without the sensitivity to the inputs, rounded inputs fail", worst > 1, worst)
+    check("tensors: a tolerance that ignores the sensitivity to the inputs rejects rounded inputs", worst > 1, worst)
     worst = own._reference.compare(cut[0] @ cut[1], own)
-    check("tensors: with the sensitivity to the inputs, rounded inputs pass", worst <= 1, worst)
+    check("tensors: a tolerance that includes the sensitivity to the inputs accepts rounded inputs", worst <= 1, worst)
     worst = own._reference.compare(a[:, :-8] @ b[:-8], own)
-    check("tensors: a product that leaves out terms of each sum fails", worst > 1, worst)
+    check("tensors: a matrix product that leaves out terms of each sum fails", worst > 1, worst)
 
 
 def several_tensors(torch):
@@ -495,7 +497,7 @@ def several_tensors(torch):
         both = (want[0] * got[0], want[1] * got[1])
         worst = kbench._compare(both, known, 3e-2, 3e-2)
         check(
-            f"tensors: outputs times {got}: each output has the tolerance of its own element type",
+            f"tensors: outputs multiplied by {got}: each output has the tolerance of its own element type",
             (worst <= 1) == good, worst,
         )
     named = torch.max(torch.arange(6.0).reshape(2, 3), 1)
@@ -528,8 +530,8 @@ def several_tensors(torch):
 
 
 def drawn_tensors(torch):
-    """Tests that a draw fills every kind of tensor with the same values in the judge's and in the candidate's
-    process. A draw must not change the tensor's version counter."""
+    """Tests that _fill gives every kind of tensor the same random values in the judge's and in the candidate's
+    process. _fill must not change the tensor's version counter."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),
@@ -573,7 +575,7 @@ def drawn_tensors(torch):
         arm.before()
         (x, _), (want, _) = arm.args, kbench._TimedFunction.inputs_at(count, stage_of(made, arm.draws))
         check(
-            "random draws: one of the task's sets with one changed element",
+            "random draws: the inputs are one of the task's stored sets, with one element changed",
             torch.equal(x, want) and len(set(x.tolist())) == 2, x,
         )
 

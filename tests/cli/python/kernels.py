@@ -252,7 +252,7 @@ def checks():
         square(a),
         square(b),
     )
-    many = 3 << 19  # more elements than the check compares, which samples equally spaced parts
+    many = 3 << 19  # 3 times as many elements as the check compares; the compared ranges are equally spaced
     x = floats([1.5]) * many
     y = floats([1.5]) * many
     check("a large one", raised(kernels["copy", "run"].check, y, x) is None)
@@ -455,7 +455,7 @@ def tables():
             record("add", "vec", "own", 0.010),
             record("add", "unroll", "own", 0.020),
             record("add", "torch", "user", 0.012),
-            record("add", "triton", "user", None),  # its output was wrong
+            record("add", "triton", "user", None),  # no time, because the output was wrong
             record("add", "cudart", "vendor", 0.011),
             record("matmul", "mmapipe", "own", None),
         ]
@@ -521,7 +521,7 @@ def graphs():
     text = rows.markdown()
     want = "| add fwd f32 | 64 x 128 | 2.00 us `vec` | 4.00 us | 1.00 us | 0.50 x torch.compile |"
     check("a row of graphs", text.splitlines()[2] == want, text)
-    check("graphs: the meaning of a time", "one CUDA graph and 2 N times into another" in text, text)
+    check("graphs: the text explains how a time is measured", "one CUDA graph and 2 N times into another" in text, text)
     want = "0.50 x the best peer (1 rows), 2.00 x PyTorch (1 rows), 0.50 x torch.compile (1 rows)\n"
     check("graphs: the mean", text.endswith(want), text)
     with contextlib.redirect_stdout(io.StringIO()) as out:

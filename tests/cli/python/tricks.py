@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Ways to deceive a judge, one per function. The decorator lists flags; the judge must raise at least one of them."""
+"""Ways to deceive a judge, one per function. The decorator `word` names flags, of which the judge must raise at
+least one."""
 
 import array
 import math
@@ -91,8 +92,8 @@ def by_contents(x, a):
 
 @word("MEMOIZED", task=(product, matrices))
 def only_what_changed(a, b):
-    """The function always computes at least one row. Inputs that the function has seen therefore take as long as
-    inputs with one new element."""
+    """Inputs that the function has seen take as long as inputs with one new element, because the function always
+    computes at least one row."""
     columns = list(zip(*b))
     keys = [(len(a), len(b), *v) for v in (a[0], a[-1], columns[0], columns[-1])]
     was = next((kept[k] for k in keys if k in kept), None)

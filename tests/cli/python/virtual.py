@@ -57,7 +57,7 @@ check("with CUPTI: the time of a kernel of 2 us", abs(time - 2000) < 60, time)
 check("with CUPTI: the timer's bias is measured, not fitted", bias is None, bias)
 time, empty, precision, bias = in_a_process_of_its_own()
 check(
-    "without CUPTI: an empty kernel counts as half of a back-to-back launch",
+    "without CUPTI: the time of an empty kernel is estimated as half of its time in a graph",
     488 - 30 < empty < 488 + 200, empty,
 )
 check("without CUPTI: the time of a kernel of 2 us", abs(time - 2000) < precision * time, (time, precision))
@@ -67,8 +67,8 @@ check("under a profiler, CUPTI is not used", bias == "fitted", bias)
 library = loaded()
 
 # Some library calls return an error under stream capture because of the library's own state. kbench times a
-# function that makes one of these calls, but does not audit the function. kbench does not time a function that
-# fails under stream capture because it synchronizes or copies
+# function whose capture fails because of a library's state, but does not audit the function. If a function cannot
+# be captured because it synchronizes or copies, kbench does not time the function.
 library.captures_known = library.handle.captures_known
 library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
 
@@ -145,7 +145,7 @@ with tempfile.TemporaryDirectory() as folder:
     kbench._captured(["kbench", "--no-isolate", "--iters", "30", "--no-progress", "--json", path])
     said = [r.message for r in kbench.load(path)]
 check(
-    "allocated blocks: the note of a registered case",
+    "allocated blocks: the record of a registered benchmark has the note",
     said == ["each run allocates 3 blocks by torch's caching allocator"], said,
 )
 cuda.memory_stats = lambda device: {}
@@ -188,7 +188,7 @@ with tempfile.TemporaryDirectory() as folder:
     own, other = kbench.load(path)
 check("rotate: kb.alloc", own.cache == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
 check(
-    "--rotate: data from another allocator gets no time",
+    "--rotate: no time is reported if kb.alloc has not allocated the data",
     other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict(),
 )
 

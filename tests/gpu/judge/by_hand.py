@@ -22,7 +22,7 @@ def fill_run(y):
 
 
 def read_run(x):
-    """Returns the exclusive or of all elements, from the parity of the ones at each bit position."""
+    """Returns the XOR of all elements: bit i of the result is 1 if bit i is 1 in an odd number of elements."""
     bits = x.float().contiguous().view(torch.int32).reshape(-1, 1)
     odd = ((bits >> torch.arange(32, device=x.device)) & 1).sum(0) & 1
     value = (odd << torch.arange(32, device=x.device)).sum()
@@ -203,8 +203,8 @@ def attention_fwd(q, k, v):
 
 
 def attention_bwd(do, q, k, v, o, lse):
-    """Computes the gradients for one block of queries after another. Uses the inputs o and lse without computing
-    them again."""
+    """Computes the gradients for one block of queries after another. Uses the inputs `o` and `lse` without
+    computing them again."""
     dq, dk, dv = (torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
     root, keys, values = math.sqrt(q.shape[-1]), wide(k), wide(v)
     for i in range(0, q.shape[-2], 64):

@@ -26,13 +26,14 @@ def __getattr__(name):
 
 
 def names(which, capability):
-    """Returns names of functions in library.py, selected by `which`. some: the highest rung of a few operations in
-    f32. all: every kernel once; successive kernels of a ladder get different element types. types: every kernel in
-    each of its element types."""
+    """Returns names of functions in library.py, selected by `which`. "some": of a few operations, the highest rung
+    of the ladder, in f32. "all": every kernel once; successive kernels of a ladder get different element types.
+    "types": every kernel in each of its element types."""
     found, place = [], {}
     for k in kbench.kernels:
         at = place[k.name] = place.get(k.name, -1) + 1
-        if k.name not in OPERATIONS or not k.runs_on(capability):  # other operations have no reference
+        # only the operations in OPERATIONS have a reference
+        if k.name not in OPERATIONS or not k.runs_on(capability):
             continue
         types = k.dtypes if which == "types" else [k.dtypes[at % len(k.dtypes)]]
         found += [(k, dtype) for dtype in types]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tasks for the judge: the library's operations on tensors as PyTorch functions with their names in the kernel
-table (softmax_fwd), and the inputs of each operation in each element type. An operation for which PyTorch has no
-function is composed of simpler PyTorch functions."""
+"""Tasks for the judge: the library's operations, written in PyTorch, and the inputs of each operation in each
+element type. Each function has the operation's name in the kernel table, such as softmax_fwd. An operation for
+which PyTorch has no function is composed of simpler PyTorch functions."""
 
 import math
 
@@ -16,8 +16,8 @@ OPTIONS = {  # keyword arguments with which the library's kernels are called
     "strided_run": {"stride": STRIDE},
     "embedding_bwd": {"vocabulary": VOCABULARY},
 }
-# At infinity, the derivative of GELU and of SiLU is 1, but PyTorch computes 0 times infinity, which is NaN. For an
-# infinite input, the judge must accept 1 and NaN.
+# At infinity, the derivative of GELU and of SiLU is 1, but PyTorch computes 0 times infinity, which is NaN. The
+# flag NAN_PASS is allowed, so that a candidate may return 1 or NaN for an infinite input.
 ALLOWED = {name: ("NAN_PASS",) for name in ("gelu_erf_bwd", "gelu_tanh_bwd", "silu_bwd")}
 NOT_JUDGED = {
     "h2d_run": "the input of h2d is on the host, which the judge flags as TRANSFER",
@@ -129,7 +129,8 @@ def philox(block, key):
     words = [block & low, block >> 32, torch.zeros_like(block), torch.ones_like(block)]
     keys = [key & low, key >> 32]
     for _ in range(10):
-        products = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57  # the mask removes the sign bits of the shifted product
+        # >> copies the sign bit of a product into the upper half; the mask removes these copies
+        products = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57
         (high0, low0), (high1, low1) = (((p >> 32) & low, p & low) for p in products)
         words = [high1 ^ words[1] ^ keys[0], low1, high0 ^ words[3] ^ keys[1], low0]
         keys = [(keys[0] + 0x9E3779B9) & low, (keys[1] + 0xBB67AE85) & low]
@@ -261,8 +262,8 @@ def attention_bwd(do, q, k, v, o, lse):
 
 class Inputs:
     """inputs("softmax_fwd", "bf16") returns the inputs for the judge as a tuple of examples. If some inputs depend
-    on others, for example on outputs of the forward operation, inputs() returns a function that makes such a
-    tuple."""
+    on others, for example on outputs of the forward operation, inputs() returns a function that makes the tuple of
+    inputs."""
 
     KINDS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -331,7 +332,7 @@ class Inputs:
         if direction == "fwd":
             return q, k, v
         o, lse = attention_fwd(q, k, v)
-        # PyTorch stores the heads of o side by side
+        # PyTorch may store `o` with the heads of a token side by side; contiguous() copies `o` to the usual layout
         return self.normal(*q.shape, dtype=dtype), q, k, v, o.contiguous(), lse
 
 
