@@ -5247,7 +5247,7 @@ typedef struct kbi_backend {
         kb_stream (*stream)(void);
         void (*prepare)(struct kbi_run* run);    // called before each call of the benchmark function
         const char* (*wait)(void);               // waits for the device; returns its error since the last wait
-        bool (*lost)(void);                      // whether the error of wait makes all later work fail
+        bool (*lost)(void);                      // whether the error of `wait` makes all later work fail
         const char* (*broken)(void);             // returns how the case damaged the context or kb->stream, or NULL
         void (*abandon)(void);                   // opens the launch gate of a block that was left early
         void (*roof)(kbi_machine* m, int which); // measures one peak
@@ -6142,7 +6142,7 @@ static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < 16; i++) {
-        size_t offset = rest * i / 15; // the last sampled bytes are the end of the block
+        size_t offset = rest * i / 15; // the last sample ends with the block
         b->memory.copy(now, block->data + offset, n);
         b->memory.copy(saved, block->saved + offset, n);
         if (memcmp(now, saved, n) != 0) return false;
@@ -6948,7 +6948,7 @@ static double kbi_single_end(void) {
     kbi_launch_end();
     g->at = 0;
     // If each launch blocks the host (compute-sanitizer, CUDA_LAUNCH_BLOCKING), the watchdog must open each gate.
-    // A single alarm of the watchdog may also mean that the machine was suspended.
+    // A single alarm can also have another cause: the machine was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -8098,8 +8098,8 @@ static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms. If preempted, a pass counts
-// its CPU time.
+// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms. The time of a preempted pass
+// is its CPU time.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -8597,8 +8597,8 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: detects by their times whether launches differ in their work.
 -----------------------------------------------------------------*/
 
-// Launches that do the same work differ by at most these ratios of times. A CPU's branch prediction alone made a
-// loop 7 times as fast.
+// The times of launches that do the same work differ by at most these factors. A CPU's branch prediction alone
+// made a loop 7 times as fast.
 static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU work, host work }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
@@ -9006,8 +9006,8 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a run of the block (kbi_unit) and chooses the next. Returns how often KB_TIME runs the block; 0:
-// no more.
+// KB_TIME: ends a run of the block (kbi_unit) and chooses the next. Returns how often KB_TIME now runs the block;
+// 0: never again.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9176,7 +9176,7 @@ static void kbi_body_ended(kbi_run* run) {
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
     if (broken) { // noted even if the case has already failed
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
-        kbi_note(&run->m, "%s; every case of this process needs it; do not change it", broken);
+        kbi_note(&run->m, "%s; do not change the context or kb->stream: all cases of this process use them", broken);
         kbi_set_status(run, KB_FAILED);
     }
     if (run->work_change.finding[0] && !kbi_failed(run))
@@ -9978,7 +9978,7 @@ static const char kbi_empty_note[] =
     "before the work, and on the result after it";
 
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // time in ms of an empty loop or function, by kbi_kept; longer if another process shares the core
+    // [kbi_kept]: time in ms of an empty loop or function; longer if another process shares the core
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
@@ -10184,7 +10184,7 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
 }
 
 // Merges the records of all processes into the representative record r. The time of r is the geometric mean of the
-// processes' medians. r has a flag if most processes raise it; NOISY depends on the merged interval.
+// processes' medians. r gets each flag that most processes raise, but NOISY depends on the merged interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10376,7 +10376,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 -----------------------------------------------------------------*/
 
-// Makes room for `more` entries after the entries of a list. Returns the first new entry; new entries are zero.
+// Makes room in a list for `more` further entries, which are zero. Returns the first of them.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10417,7 +10417,7 @@ static void kbi_fact(kb_result* r, const char* name, const char* text) {
 
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
-        const char *name, *path, *value; // value NULL: the file's first line, or the word in [] in this line
+        const char *name, *path, *value; // value NULL: use the file's first line, or only its word in []
     } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
                   { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
                   { "numa_nodes", "/sys/devices/system/node/online", NULL },
@@ -10906,7 +10906,7 @@ enum {
     KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
 
-// A sign that occurs in the table is explained below it; with --quiet, only KBI_SIGN_EQUAL and later signs.
+// Below the table, each sign that occurs is explained; with --quiet, only KBI_SIGN_EQUAL and the signs after it.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
     "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
@@ -12100,7 +12100,7 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     w->link = link[0];
     for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
     if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
-        close(w->link), w->link = -1; // closed, so that the worker ends
+        close(w->link), w->link = -1; // closes the socket, so that the worker ends
     kbi_text_free(&command);
     return true;
 }
@@ -13259,11 +13259,11 @@ void kb_default(const char* options) { kbi_process.usual = options; }
 -----------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
-// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
-// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
-// order, because C guarantees only 4095 characters per literal. The numbers of dtypes and kinds are compiled into
-// kbi_fill; if an enum changes, this division fails to compile.
+// The PTX was compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so
+// that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu;
+// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an
+// array are joined in order, because C guarantees only 4095 characters per literal. kbi_fill contains the values
+// of the enums of dtypes and kinds; if one changes, the division below fails to compile.
 // clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
