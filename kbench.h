@@ -6812,7 +6812,7 @@ static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer,
 static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
-    if (error == 26) advice = "; another profiler or DCGM uses the GPU's counters (dcgmi profile --pause stops DCGM)";
+    if (error == 26) advice = "; another profiler or DCGM uses the GPU's counters (dcgmi profile --pause frees them)";
     if (error == 35)
         advice =
             "; reading the GPU's counters is not allowed: run as root, give the container CAP_SYS_ADMIN, or load "
