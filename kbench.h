@@ -17,8 +17,7 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
-    If benchmarks are in a static library, link it with -Wl,--whole-archive, because a linker otherwise omits them;
-    or call kb_add once with an entry of that library.
+    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
 
@@ -72,8 +71,7 @@ THE RECORD
     --json FILE writes an array of records, one object per case. --jsonl FILE appends the same objects to FILE, one
     per line, and syncs FILE to disk before the next comparison group starts. Every record has all keys; null means
     that a value is not available. The table KB_RECORD in >>types gives the unit and meaning of each key, and defines
-    struct kb_result. The current schema is 3. Schemas 1 and 2 had the key "mode" instead of "cache"
-    and "timer", and called the key "shared_buffers" "stage_shared".
+    struct kb_result. This is schema 3; older records have "mode" for cache and timer, and "stage_shared".
     --resume (of kbench_report.h) measures only cases that have no valid record in the --jsonl file. A record is valid
     if its executable (key "binary"), parameters, seed, GPU and processor are those of this run. If a case of a
     comparison group has no valid record, or has failed, kbench measures the whole group and removes its old lines.
@@ -89,8 +87,7 @@ MEMORY RULES
     buffers contain 0xFF bytes, a NaN in every float type. A write into the 4 KiB before or after a buffer is reported
     as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The benchmark
     function must free memory of other allocators, such as cudaMalloc; device memory that it leaves raises the flag
-    LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.
-*/
+    LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.  */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
 #elif !defined(KBENCH_H)
@@ -931,9 +928,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // Puts a mark for a source line into a linker section; marks show whether a timed block keeps a value. A mark is 8
 // * line, plus 4 if the compiler knows the kept value; the mark of a KBENCH macro is 8 * line + 1.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm statement hides the new value of its output object from the compiler. Integers and pointers are in a
-// general register, floats in a floating-point register, other types in memory. If offered a choice, clang would
-// use memory.
+// An asm statement hides the new value of its output object from the compiler. Integers and pointers are in a general
+// register, floats in a floating-point register, other types in memory. If offered a choice, clang would use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -2774,10 +2770,9 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Tests whether 10 block medians are in random order: p = 0.0092, because 33,508 of 3,628,800 orders fail; ties
-// lower p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945:
-// |S| >= 33, S = rising minus falling pairs). A test of single values would report drift whenever they are
-// autocorrelated.
+// Tests whether 10 block medians are in random order: p = 0.0092, because 33,508 of 3,628,800 orders fail; ties lower
+// p. Detects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
+// S = rising minus falling pairs). A test of single values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -4851,7 +4846,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // a function for sizes above 0 may return at once if the size is 0; kbench would then time no work
+        // -a cannot give an undeclared size 0: a function may then return at once, and kbench would time no work
         int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
         if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
@@ -4861,7 +4856,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
-                return kbi_error("-a %s: %s/%s takes %s from %d on, because none of its own values is lower", s,
+                return kbi_error("-a %s: %s/%s takes no %s below %d, because no declared value is that small", s,
                                  e->operation, e->implementation, name, (int)lowest);
     }
     if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
@@ -4911,7 +4906,7 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
-    if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
+    if (a && a->name) // in C, KBENCH(op, impl) is an error: impl becomes the terminator's name
         return kbi_error("%s/%s: one of its axes is not KB_AXIS, KB_DTYPE, ...; to name an implementation, "
                          "write KBENCH_IMPL(%s, NAME)",
                          e->operation, e->implementation, e->operation);
@@ -4991,7 +4986,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Returns whether best->wanted, or the whole list if it has commas, is a registered name. Sets best->name.
+// Returns whether best->wanted is a registered name, or `list` is, which may contain commas. Sets best->name.
 static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
     const bool commas = strchr(list, ',') != NULL;
     bool found = false;
@@ -5028,9 +5023,9 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
             kbi_nearest best = { kbi_arena_text_n(&arena, p, n), NULL, 64 };
             good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
-            for (int k = 0; kind == KBI_NAME_AXIS && !good && k < KBI_COUNT(options); k++)
+            for (int k = 0; kind == KBI_NAME_AXIS && !good && k < KBI_NAME_AXIS; k++)
                 if (kbi_is(best.wanted, options[k]))
-                    return kbi_arena_free(&arena), kbi_error("no axis is named '%s'; the option is --%s", options[k], options[k]);
+                    return kbi_arena_free(&arena), kbi_error("no axis is '%s'; use --%s", options[k], options[k]);
             if (!good)
                 kbi_error("unknown %s '%.100s'%s%s%s (--list%s lists them all)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
@@ -5234,12 +5229,12 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// A method of timing a block. begin returns the number of runs of the block before end; end adds samples.
+// A method of timing a block. `begin` returns how often the block runs before `end`, which adds samples.
 typedef struct kbi_timer {
-    const char* name; // value of the key timer in the record
+    const char* name; // value of the key `timer` in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // times the block's captured graph; NULL: begin and end time the block
+    void (*replay)(struct kbi_run* run); // measures the captured graph; NULL: `begin` and `end` measure the block
     bool host_clock;                     // a sample has enough runs of the block for the host clock's resolution
     bool steady;                         // needs no warm-up
 } kbi_timer;
@@ -5263,12 +5258,12 @@ typedef struct kbi_backend {
         kb_stream (*stream)(void);
         void (*prepare)(struct kbi_run* run);    // called before each call of the benchmark function
         const char* (*wait)(void);               // waits for the device; returns its error since the last wait
-        bool (*lost)(void);                      // whether the error of wait makes all later work fail
+        bool (*lost)(void);                      // whether the error of `wait` makes all later work fail
         const char* (*broken)(void);             // returns how the case damaged the context or kb->stream, or NULL
         void (*abandon)(void);                   // opens the launch gate of a block that was left early
         void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
-    struct { // the audit: after begin, the engine calls exactly one of end, compare and left
+    struct { // the audit: after `begin`, the engine calls exactly one of `end`, `compare` and `left`
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
@@ -5398,7 +5393,7 @@ typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t next_check;           // number of samples at which the precision is checked next
     bool open, gated;             // the sample needs further launches; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI missed
+    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI did not record
     int stop_count;               // kbi_meter.stops at the start of the sample
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
@@ -5525,7 +5520,7 @@ static bool kbi_timed_alone(const kbi_run* run) { // whether each launch is time
 
 static void kbi_add_sample(kbi_run* run, double ns) {
     if (run->call.unit == KBI_WARM) {
-        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns; // the first run may load code
+        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns; // ignores runs that load code
         if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
     } else if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
@@ -5987,8 +5982,8 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 }
 
 // Returns whether another thread held the processor during a sample of host work: the thread's clock stood still,
-// although the thread did not wait. Samples of 10 ms always lose the processor for a while, and are accepted. If
-// other threads disturb a third of the shorter samples, the machine or the block causes it, and all samples are
+// although the thread did not wait. Samples of 10 ms always lose the processor for a while, and are accepted. If a
+// third of the shorter samples are disturbed, the cause is the machine or the block itself; all samples are then
 // accepted.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
@@ -6042,9 +6037,10 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // The time of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
-    // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the bias.
-    // The bounds of tick and bias are added: beside busy processes, 13 ns blocks read too long by 1.1 times the
-    // bounds' root sum of squares.
+    // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the time
+    // between two readings. The bounds of tick and early start are added: their root sum of squares is too small.
+    // Beside busy processes, 13 ns blocks were measured as too long by 1.1 times the root sum of squares of both
+    // bounds.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
@@ -6142,9 +6138,9 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Returns by how many bytes an allocation is moved. To vary the placement on a GPU, shared buffers move within a
-// page, and other blocks get other pages (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which
-// changes their cache colour.
+// Returns the bytes by which the start of a buffer is shifted to vary its placement. On a GPU, shared buffers
+// shift within a page, and other blocks get other pages instead (kbi_gpu_take_pages). On the host, blocks shift
+// within 16 pages, and thus to other cache sets.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6157,7 +6153,7 @@ static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < 16; i++) {
-        size_t offset = rest * i / 15; // the last sampled bytes are the end of the block
+        size_t offset = rest * i / 15; // the last sample ends with the block
         b->memory.copy(now, block->data + offset, n);
         b->memory.copy(saved, block->saved + offset, n);
         if (memcmp(now, saved, n) != 0) return false;
@@ -6175,8 +6171,8 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
     run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs, which the checked call has identified, at the start of the timed loop. kb_open has no checked
-// call, so all blocks are saved if they are small. A block that equals its saved copy is not saved again.
+// Saves the outputs, which the checked call found, at the start of the timed loop. kb_open has no checked call, so
+// its outputs are unknown: all blocks are saved if small. A block equal to its saved copy is not saved again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6202,7 +6198,8 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// Returns whether the last run changed a restored output or, if stale, kept one that earlier runs had changed.
+// stale false: returns whether the last run wrote an output whose old contents had been restored. stale true:
+// returns whether the last run left an output unwritten that earlier runs had written.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6293,7 +6290,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool
     kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
     m->saved_bytes = m->n = 0;
-    if (m->copies <= 1) m->used_bytes = 0; // with copies, used_bytes is needed until the copies have ended
+    if (m->copies <= 1) m->used_bytes = 0; // the copies of --rotate still need used_bytes
     if (!last) return;
     KBENCH_FREE(m->blocks);
     m->blocks = NULL;
@@ -6567,7 +6564,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) { // returns false if this 
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     arguments[0] = NULL;
-    if (shape->writes) // each launch writes another cache line, because the distance to a line varies
+    if (shape->writes) // each launch writes another cache line, so that mean times cover near and far lines
         arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
     if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
@@ -6704,8 +6701,7 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks a case for a profiler: the grids of empty kernels before and after the case's work encode the case's
-// number.
+// Marks a case for a profiler: the grids of empty kernels before and after the case's work encode the case's number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6826,7 +6822,7 @@ static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer,
 static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
-    if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
+    if (error == 26) advice = "; another profiler or DCGM uses the GPU's counters (dcgmi profile --pause frees them)";
     if (error == 35)
         advice =
             "; reading the GPU's counters is not allowed: run as root, give the container CAP_SYS_ADMIN, or load "
@@ -6962,7 +6958,7 @@ static double kbi_single_end(void) {
     kbi_launch_end();
     g->at = 0;
     // If each launch blocks the host (compute-sanitizer, CUDA_LAUNCH_BLOCKING), the watchdog must open each gate.
-    // A single alarm of the watchdog may also mean that the machine was suspended.
+    // A single alarm can also have another cause: the machine was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -7004,8 +7000,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Returns whether a sample is valid. A sample is repeated if the process was stopped or the watchdog opened the
-// gate.
+// Returns whether a sample is valid. A sample is repeated if the process was stopped or the watchdog opened the gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7065,9 +7060,9 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// An upper bound for an empty kernel's duration is its event time. Another bound is the time of the smallest
-// kernel in a graph plus the difference of both kernels' event times. Without CUPTI, returns the smaller one in
-// ns.
+// Without CUPTI, returns an upper bound in ns for the duration of an empty kernel: its event time, or a smaller
+// bound from graphs. The bound from graphs is the time of the smallest empty kernel in a graph, plus the
+// difference of the event times of the two kernels.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7075,9 +7070,9 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// Returns the duration of an empty kernel in ns: by CUPTI, or half of its upper bound. error: standard deviation
-// of the bias in ns (durations are uniform up to the bound); apart: part of `error` that differs between launch
-// shapes.
+// Returns the duration of an empty kernel in ns: measured by CUPTI, or half of an upper bound. error: standard
+// deviation of the bias in ns (without CUPTI, any duration up to the bound is equally likely); apart: the part of
+// `error` that differs between launch shapes.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
@@ -7167,7 +7162,7 @@ static void kbi_graph_alone(kbi_run* run) {
     bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
-    run->m.bias_ns = 0; // the time of a launch in a graph includes the gap to the next launch
+    run->m.bias_ns = 0; // no correction: a launch in a graph includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7183,7 +7178,7 @@ static void kbi_graph_forget(kbi_run* run) {
 }
 
 // Returns the mean of a sample in ns, timed by CUPTI; NaN: records are missing, so the sample is repeated. The
-// number of records per launch is known from stream capture, or from the first sample whose records divide evenly.
+// number of records per launch is known from stream capture, or from the first sample in which it is an integer.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7211,7 +7206,7 @@ static void kbi_launches_end(kbi_run* run) {
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
     double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of CUPTI's samples is a counter
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // stores the median of CUPTI's samples as a counter
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
@@ -7247,7 +7242,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // now, because opening would delay a sample
+        open = kbi_cupti_open(); // opens CUPTI now, because opening it later would delay a sample
         if (both) kbi_cupti_close();
         if (!open)
             kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
@@ -7268,8 +7263,8 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 -----------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Measures the resolution of event times: the smallest difference > 0.5 ns between times of empty kernels, and of
-// no kernel.
+// Measures the resolution of event times: the smallest difference above 0.5 ns between the event times of empty
+// kernels and of empty event pairs.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7321,13 +7316,13 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // --env shows the error of the last mode, hot
+        m->own_error = c->measured ? 0 : own; // --env shows the error of mode hot, the last of the loop
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
     m->empty_pair = c->empty_pair;
     snprintf(m->truth, sizeof m->truth, "%s",
-             c->measured ? "measured by CUPTI" : "estimated, not measured: half of its time in a graph");
+             c->measured ? "measured by CUPTI" : "estimated, not measured: half of the kernel's time in a graph");
 }
 
 // Times empty kernels by CUPTI, in a separate process, because CUPTI cannot be unloaded. false: CUPTI failed.
@@ -7351,7 +7346,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-static void kbi_reference_set(const kbi_reference* truth) { // truth: CUPTI times of another process
+static void kbi_reference_set(const kbi_reference* truth) { // truth: times measured by CUPTI in another process
     (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
@@ -7457,7 +7452,7 @@ static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, cons
     int (*argument)(void* function, size_t index, size_t* offset, size_t* size);
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads past the last argument
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer would report a query past the last argument
     kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
     kbi_driver_find("cuFuncGetAttribute", 12000, &get);
     shape.writes = !argument;
@@ -7486,10 +7481,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks for work on other streams. If the block was captured, the GPU must be idle; otherwise, the GPU must be
-// idle when the work in kb->stream has ended. stream_ns: time that the host waited for kb->stream. A check errs if
-// the host is preempted or the work ends early, so two idle checks accept the block, and four busy checks raise
-// SIDE_STREAM.
+// Checks for work on other streams. A captured block must leave the GPU idle. Any other block must leave the GPU
+// idle when the work in kb->stream has ended. stream_ns: time that the host waited for kb->stream. One check may
+// be wrong, because the host was preempted or the other work ended early. Therefore, two idle checks accept the
+// block, and four busy checks raise SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7581,7 +7576,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         return;
     }
     kbi_capture c = kbi_capture_end(run);
-    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
+    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block itself may have set `expect`
     // Captured work does not execute: if the GPU is busy, the block submitted work to another stream.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
@@ -7599,7 +7594,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     KBENCH_FREE(c.nodes);
     cudaGetLastError();
-    if (judged && !w->repeat_audit && !kbi_failed(run)) { // --rotate and mode graph replay the graph
+    if (judged && !w->repeat_audit && !kbi_failed(run)) { // keeps the graph for --rotate and mode graph
         kbi_graph* kept = KBI_GROW(NULL, kbi_graph, 1);
         memset(kept, 0, sizeof *kept);
         kept->one = c.graph;
@@ -7703,8 +7698,9 @@ static void kbi_order_edge_add(int first, int second) {
     kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// Sets `follows` if a path leads from the start of kb->stream to the call, and `precedes` if one leads from the
-// call to the end of kb->stream. Work that the host submits starts after all work that the host has waited for.
+// Sets `follows` if the call's work waits, through streams, events or the host, for the start event in kb->stream.
+// Sets `precedes` if the stop event in kb->stream waits for the call's work. Work that the host submits starts
+// after all work that the host has waited for.
 static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     struct kbi_order_graph* g = &kbi_order_graph;
@@ -7769,9 +7765,8 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
     return false;
 }
 
-// Judges the CUDA calls of a block. If the block may synchronize or allocate, the host's clock times the work of
-// all streams, so streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for
-// it.
+// Judges the CUDA calls of a block. If the block may synchronize or allocate, the host's clock times the work of all
+// streams, so streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
@@ -7864,8 +7859,8 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Prefixes of runtime functions whose failure leaves the block's work incomplete, even before they call the
-// driver.
+// If a runtime function with one of these prefixes fails, the work of the block is incomplete, even if the
+// function did not call the driver.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -8053,11 +8048,11 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 // else of KB_DTYPE, else of f32. A launch above this peak is compared with faster types that its elements allow:
 // tf32, f16, bf16 and, if no type is declared, fp8 and int8. On a GPU, a rate above 1.05 times the highest
 // applicable peak (tensor cores: 1.1) raises ABOVE_ROOF. Bandwidth is checked only if the cache is cold and the
-// data exceed 4 times the size of L2. Written bytes up to the size of L2 are subtracted, because they may reach
-// memory after the launch. The peaks for ABOVE_ROOF are measured with matrices of zeros: random numbers draw more
-// power, which lowers the clock. The f32 peak is measured by chains of FMA, other types by matrix products of
-// cuBLASLt, if installed. On the CPU, a peak is that of one core with data outside the caches. CPU rates are not
-// checked, because several threads may exceed the peak of one core.
+// data exceed 4 times the size of L2. The bandwidth check subtracts the size of L2 from the bytes of a launch that
+// writes, because written bytes may reach memory after the launch. The peaks for ABOVE_ROOF are measured with
+// matrices of zeros: random numbers draw more power, which lowers the clock. The f32 peak is measured by chains of
+// FMA, other types by matrix products of cuBLASLt, if installed. On the CPU, a peak is that of one core with data
+// outside the caches. CPU rates are not checked: several threads may exceed the peak of one core.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8092,7 +8087,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // byte
     kbi_words sum[2];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i < bytes / KBI_VECTOR; i += 4) {
-        // prefetches across pages: the hardware does not, and reaches only 60 % of the bandwidth
+        // the hardware does not prefetch across pages, and alone reaches only 60 % of the bandwidth
         for (size_t k = 0; k < 4 * KBI_VECTOR; k += 64) __builtin_prefetch(from + i * KBI_VECTOR + k + 4096);
         sum[0] ^= word[i] ^ word[i + 1], sum[1] ^= word[i + 2] ^ word[i + 3];
     }
@@ -8111,8 +8106,8 @@ static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms. If preempted, a pass counts
-// its CPU time.
+// Measures a peak of one core: the fastest of at least three passes, in 50 to 250 ms. The time of a preempted pass
+// is its CPU time.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -8150,10 +8145,9 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 }
 
 #if KBI_CUDA
-// Returns the time in ns to copy, read or write `size` bytes: after a warm-up launch, the median (if cold) or
-// minimum of five launches. Copies and writes take the faster of kbench's kernel and the CUDA runtime's function.
-// Reads take the faster of a grid that fills the device and a grid with a block per 16 KiB (6 % faster on an
-// H100).
+// Returns the time in ns to copy, read or write `size` bytes: after a warm-up launch, the median (if cold) or minimum
+// of five launches. Copies and writes take the faster of kbench's kernel and the CUDA runtime's function. Reads take
+// the faster of a grid that fills the device and a grid with a block per 16 KiB (6 % faster on an H100).
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
@@ -8360,8 +8354,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rates over several matrix sizes: with random numbers (of), and with random numbers or zeros
-// (most).
+// Finds the highest rates over several matrix sizes: `of` with random numbers, `most` with random numbers or zeros.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
@@ -8370,7 +8363,7 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
     while (first->roof != which) first++;
     const int bytes = 2 * first->in_bytes + first->out_bytes;
     while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
-    *of = *most = NAN; // unknown: a later case may find more free memory
+    *of = *most = NAN; // stays NaN if memory is short, so that a later case measures again
     if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_WORKSPACE) != cudaSuccess) return;
     *of = *most = 0;
     uint64_t pause = 40000000; // cycles in which the device cools down
@@ -8444,7 +8437,7 @@ static void kbi_require_roofs(kbi_run* run) {
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
         KBENCH_FREE(scratch);
-        double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // 2 % more: the final time may be shorter
+        double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // the final rate may be up to 2 % higher
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
@@ -8558,8 +8551,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // drops empty kernels of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI opens now: some versions do not record graphs that were made earlier. Each case reports if CUPTI does
-    // not open. CUPTI can change event times, so times of empty kernels are measured again.
+    // CUPTI opens now: some versions do not record graphs that were made earlier. If CUPTI does not open, each
+    // case reports the error. CUPTI can change event times, so times of empty kernels are measured again.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -8610,8 +8603,8 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: detects by their times whether launches differ in their work.
 -----------------------------------------------------------------*/
 
-// Launches that do the same work differ by at most these ratios of times. A CPU's branch prediction alone made a
-// loop 7 times as fast.
+// The times of launches that do the same work differ by at most these factors. A CPU's branch prediction alone
+// made a loop 7 times as fast.
 static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU work, host work }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
@@ -8776,7 +8769,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale && call->window.n >= (ns > 500000 ? 2 : 4);
     if (full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
-    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // no windows for launches > 100 ms
+    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // launches over 100 ms count as settled
     return out_of_time;
 }
 
@@ -8824,7 +8817,7 @@ static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Returns whether the audit runs the block: under stream capture, or to check whether the device stays busy.
+// Returns whether the audit runs the block, either under stream capture or to check for work on other streams.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -8869,7 +8862,7 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     while (run->schedule.command == KBI_HOLD)
         if (!kbi_rest(run)) return KBI_NO_UNIT;
     if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
-    if (!run->sampling.timer) { // chosen late: timers need the audit and the graphs of --rotate
+    if (!run->sampling.timer) { // the timer depends on the audit and on the graphs of --rotate
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_verdict* v = kbi_inspection(run);
         const bool host = run->work.host;
@@ -8896,7 +8889,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
     if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
         return KBI_SAMPLE;
-    if (alone) { // now, because the clock changes when the device idles
+    if (alone) { // reads the GPU's clock at once, because the clock changes when the GPU idles
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
@@ -8905,7 +8898,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches one by one. On a GPU, takes the last samples instead, if each sample is one launch.
+// Times consecutive launches one by one. On a GPU, the last samples are used if each of them is one launch.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -8944,7 +8937,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // the function of kb_run allocates new outputs in each call, which captured calls do not write
+            // a function passed to kb_run may allocate new outputs in each call; captured calls do not write them
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -9019,8 +9012,8 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a run of the block (kbi_unit) and chooses the next. Returns how often KB_TIME runs the block; 0:
-// no more.
+// KB_TIME: ends a run of the block (kbi_unit) and chooses the next. Returns how often KB_TIME now runs the block;
+// 0: never again.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9109,12 +9102,12 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A child process that the function forks must not return, because it would measure, too.
+// Calls a case's function. A child process that the function forks must not return: two processes would measure.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
     const uintptr_t id = (uintptr_t)run->bench_case;
-    const bool own = !run->bench_case->desc; // false: the calling program owns its folder and child processes
+    const bool own = !run->bench_case->desc; // false: folder and child processes are the program's own
     if (own) kbi_call_clear();
     kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
@@ -9189,7 +9182,7 @@ static void kbi_body_ended(kbi_run* run) {
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
     if (broken) { // noted even if the case has already failed
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
-        kbi_note(&run->m, "%s; every case of this process needs it; do not change it", broken);
+        kbi_note(&run->m, "%s; do not change the context or kb->stream: all cases of this process use them", broken);
         kbi_set_status(run, KB_FAILED);
     }
     if (run->work_change.finding[0] && !kbi_failed(run))
@@ -9199,7 +9192,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their old contents could not be "
                           "restored before it");
-    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // no other case is active
+    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // else, other cases' memory would count
     if (!lost) kbi_check_guards(run);
     if (!lost && call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) b->capture.forget(run);
@@ -9273,14 +9266,14 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// Makes the first, checked call; repeats the call if device memory seems leaked, because loaded code takes memory.
+// Makes the first, checked call. Repeats the call if memory seems leaked: loaded code occupies memory, too.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
-    if (run->m.verified == 1) run->m.verified = -1; // the check after the last launch decides
+    if (run->m.verified == 1) run->m.verified = -1; // unknown until the check after the last launch
     run->work.checked = true;
 }
 
@@ -9505,7 +9498,7 @@ enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI
 
 typedef struct kbi_member { // a case of a comparison; its function is suspended while other cases run
     kbi_run run;
-    int index, n_replicas; // index of the case in the plan; length of replicas
+    int index, n_replicas; // index of the case in the plan; length of `replicas`
     kbi_fiber fiber;
     struct kbi_member* replicas; // copies of the case for --rotate
     bool over;                   // the function has returned, or could not start
@@ -9521,7 +9514,7 @@ typedef struct kbi_comparison {
 } kbi_comparison;
 
 // Makes the second call of the function: audit, warm-up, samples, final check. Without a fiber, the function
-// returns to suspend.
+// suspends by returning, and is called again.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9645,7 +9638,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     double slot[64];
     int64_t from = run->m.n;
-    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // long samples, or of many launches
+    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // one sample per slot, not 8
     int64_t end = from + (one ? 1 : 8);
     if (c->recipe->samples) end = KBI_MIN(end, c->recipe->samples);
     if (a->over || end == from) return NAN;
@@ -9721,8 +9714,8 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// Returns how many runs at the start of a slot the previous slot affects. Affected runs differ from the median of
-// the slot's second half by more than 0.5 % and by more than three times the half's median absolute deviation.
+// Returns how many runs at the start of a slot are affected by the previous slot. Affected runs differ from the
+// median of the slot's second half by more than 0.5 % and by more than 3 median absolute deviations of that half.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -9974,7 +9967,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     if (up > 3 * (s->p95 - s->p75)) gap = up / median;
     if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && gap > KBI_STATS_NOTABLE && gap > 2 * precision);
-    // times that depend on the clock are autocorrelated, and spread at least half as much as the clock
+    // CLOCK_VARIES: times that follow the clock are autocorrelated, and spread at least half as much as the clock
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES,
                  clock_range > 0.02 && spread > 0.5 * clock_range * median && s->effective < 0.5 * (double)s->n);
 }
@@ -9991,7 +9984,7 @@ static const char kbi_empty_note[] =
     "before the work, and on the result after it";
 
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // time in ms of an empty loop or function, by kbi_kept; longer if another process shares the core
+    // [kbi_kept]: time in ms of an empty loop or function; longer if another process shares the core
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
@@ -10019,11 +10012,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: the bias's error exceeds 5 %; if the error is unknown, the time is near that of an empty kernel
+    // FLOOR: the bias's error exceeds 5 % of the time or, if it is unknown, the time is near an empty kernel's
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // also if one instruction overlaps the loop
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // not a failure: the loop may hide one instruction
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10079,7 +10072,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // above 1.5 times the peak of memory, data come from caches, or several cores work
+    // a rate above 1.5 times the memory peak shows that data come from caches, or that several cores work
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
@@ -10137,7 +10130,7 @@ static const double kbi_placement_effect = 0.03;
 // Code at another address changes a CPU's time by 1 %, which an A/A control of the same code cannot show.
 static const double kbi_code_effect = 0.01;
 
-// The printed interval predicts the median of 15 other processes, which has pi / 30 of one process's variance.
+// The printed interval predicts the median of 15 other processes, with (pi / 2) / 15 of the variance of one process.
 static const double kbi_prediction_variance = 0.10471975511965977;
 
 // A table of log times or log ratios. Rows with similar times share one estimate of the variance.
@@ -10171,8 +10164,9 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
     kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
-// Returns the process whose record represents a case: the first that failed, or else skipped the case, or else the
-// one with the lower median of the processes' times. Returns -1 if only one of several processes has a time.
+// Returns the process whose record represents a case: the first that failed, else the first that skipped the case,
+// else the one with the median time (of two middle times, the lower). Returns -1 if only one of several processes
+// has a time.
 static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -10195,7 +10189,7 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
 }
 
 // Merges the records of all processes into the representative record r. The time of r is the geometric mean of the
-// processes' medians. r has a flag if most processes raise it; NOISY depends on the merged interval.
+// processes' medians. r gets each flag that most processes raise, but NOISY depends on the merged interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10234,7 +10228,7 @@ typedef struct kbi_compared {
     int* rows; // rows in pools; -1: none; ratios: [0] baseline/control; [i] baseline/case i; [n+i] case i/fastest
 } kbi_compared;
 
-enum { KBI_CONTROL = -1 }; // as the second of two cases: the baseline's A/A control
+enum { KBI_CONTROL = -1 }; // index of the second case, if this is the baseline's A/A control
 static const kbi_estimate kbi_unknown_ratio = { NAN, NAN, NAN };
 
 static bool kbi_judge_has_time(const kbi_compared* c, int i) {
@@ -10251,8 +10245,8 @@ static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int f
                             a->rounds, alpha);
 }
 
-// Returns the ratio of the times of two cases. Over several processes, the ratio has a t interval of the log
-// ratios. If the launch shapes of the cases differ, the errors of the biases widen the interval.
+// Returns the ratio of the times of two cases. With several processes, the interval is the t interval of the mean
+// log ratio. If the launch shapes of the cases differ, the errors of the biases widen the interval.
 static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second,
                                       double alpha) {
     const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
@@ -10294,8 +10288,9 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
+    // pairs are pooled by their shorter time, which causes most of the variance of the log ratio
     double ms = KBI_MIN(c->results[first].time_ms, c->results[second < 0 ? first : second].time_ms);
-    return n ? kbi_pool_add(pool, values, ms) : -1; // the case with the shorter time dominates the variance
+    return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
 // Initialises a comparison group. The caller sets c->m; kbi_judge_group frees the arrays.
@@ -10386,7 +10381,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 -----------------------------------------------------------------*/
 
-// Makes room for `more` entries after the entries of a list. Returns the first new entry; new entries are zero.
+// Makes room in a list for `more` further entries, which are zero. Returns the first of them.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10427,7 +10422,7 @@ static void kbi_fact(kb_result* r, const char* name, const char* text) {
 
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
-        const char *name, *path, *value; // value NULL: the file's first line, or the word in [] in this line
+        const char *name, *path, *value; // value NULL: use the file's first line, or only its word in []
     } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
                   { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
                   { "numa_nodes", "/sys/devices/system/node/online", NULL },
@@ -10474,7 +10469,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
     if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
-// The machine's values change when a peak is measured.
+// Adds the machine's values to each record anew, because a case may have measured a further peak.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
@@ -10673,7 +10668,7 @@ typedef struct kbi_store {
     kbi_out array;
     kbi_lines lines;
     int64_t n;
-    bool json_failed, jsonl_failed, keep; // failed: after an error message; keep: an empty array replaces no file
+    bool json_failed, jsonl_failed, keep; // *_failed: a write failed; keep: without records, the old file stays
 } kbi_store;
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
@@ -10695,8 +10690,7 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records, after those that an earlier call failed to write. appended false: --jsonl already has the
-// records.
+// Appends records, after those that an earlier call failed to write. appended false: --jsonl already has the records.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -10713,7 +10707,8 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Ends both files, and replaces the old JSON array. Returns false after an error message if a write failed.
+// Completes the --json and --jsonl files; the new --json file replaces the old one. Returns false after an error
+// message.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -10839,7 +10834,7 @@ typedef struct kbi_cell {
 // Chooses the largest unit in which all values are at least 1. If the largest value is then 1e5 or more, it
 // chooses the largest unit in which all values are at least 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the best unit so far
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the unit chosen so far; 0: none
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
@@ -10915,7 +10910,7 @@ enum {
     KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
 
-// A sign that occurs in the table is explained below it; with --quiet, only KBI_SIGN_EQUAL and later signs.
+// Below the table, each sign that occurs is explained; with --quiet, only KBI_SIGN_EQUAL and the signs after it.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
     "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
@@ -10998,8 +10993,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns
-// written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11060,7 +11054,7 @@ static bool kbi_same_group(const kb_result* a, const kb_result* b) {
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Returns whether the record's operation has no other case (or no plan), so that the row shares a heading.
+// Returns whether the row shares a heading: the plan has no other case of the operation, or is unknown.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
@@ -11167,7 +11161,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
     if (t->layout.n_cells && !timed) return;
     kbi_table_layout(t, &l, rows, n, compared);
-    bool changed = l.n_cells != t->layout.n_cells; // true without a heading: each heading has a time column
+    bool changed = l.n_cells != t->layout.n_cells; // true for the first heading: the old layout has 0 columns
     for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
         changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
@@ -11190,7 +11184,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the row of a case with a time, after the label. won: 1 if the time is the shortest, 2 if surely so.
+// Prints the row of a case with a time, after the label. won: 1 if the time is shortest, 2 if this is significant.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11220,7 +11214,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
     int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
-    bool fits = marks.n <= (size_t)room; // if not, "+" follows the flags' marks that fit
+    bool fits = marks.n <= (size_t)room; // "+" replaces the marks of flags that do not fit
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
@@ -11275,7 +11269,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the line about the machine if it changes. A change of the copy bandwidth alone does not count.
+// Prints the line about the machine if it changes. If only the copy bandwidth has changed, prints nothing.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11427,8 +11421,8 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 -----------------------------------------------------------------*/
 
-// Writes a text by RFC 4180. "'" precedes a text that spreadsheets could take for a formula, even in wide signs
-// (0xef).
+// Writes a text by RFC 4180. Puts "'" before a text that spreadsheets could take for a formula, even if the text
+// begins with a full-width sign (byte 0xef).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11530,7 +11524,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: se
     p->group_began = now;
 }
 
-// Estimates the remaining seconds: further groups use the same share of their time limit as the finished groups.
+// Estimates the remaining seconds, if later groups use the same share of their limit as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11573,12 +11567,12 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time limit for the run: the share of each case, and which cases are omitted.
 -----------------------------------------------------------------*/
 
-// --budget: all remaining cases get the same share of the remaining time, which is the max_time of their group.
-// The mean time that measured cases took for set-up, check and audit is reserved for each remaining case.
+// --budget: all remaining cases get the same share of the remaining time. This share is the max_time of the next
+// group. The mean time that measured cases took for set-up, check and audit is reserved for each remaining case.
 typedef struct kbi_budget {
     int64_t until;             // when the budget ends, in ns; 0: no budget
     double shares, cases;      // remaining shares (kbi_budget_add) and cases, over all processes
-    double overhead, measured; // seconds beyond the shares of measured cases; number of these cases
+    double overhead, measured; // seconds that measured cases took beyond their shares; number of measured cases
     bool begun;                // whether a group was measured; the first group is always measured
     int left_out;              // number of cases that were not run
 } kbi_budget;
@@ -11704,7 +11698,7 @@ static bool kbi_profiled(void) {
                                          "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
-    return kbi_valgrind(); // by default, valgrind does not follow child processes
+    return kbi_valgrind(); // valgrind counts as a profiler: by default, it does not follow workers
 }
 
 // Sends a message to the socket *to. KBI_RESULT also sends the arrays of the result, and frees them.
@@ -12014,8 +12008,8 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// The first signal ends the worker. With --no-isolate, a second signal ends a function that hangs; otherwise, only
-// a third signal ends the supervisor before it has stored the results.
+// The first signal ends the worker. With --no-isolate, a second signal ends the process, even if a function hangs.
+// Otherwise, the third signal ends the supervisor, even if the results are not stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12109,7 +12103,7 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     w->link = link[0];
     for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
     if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
-        close(w->link), w->link = -1; // closed, so that the worker ends
+        close(w->link), w->link = -1; // closes the socket, so that the worker ends
     kbi_text_free(&command);
     return true;
 }
@@ -12387,7 +12381,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
     }
     KBENCH_FREE(g->spent_ns);
     KBENCH_FREE(g->wanted);
-    g->wanted = NULL; // late messages of the worker are then invalid
+    g->wanted = NULL; // so that late messages of the worker are invalid
 }
 
 /*-----------------------------------------------------------------
@@ -12422,7 +12416,7 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects the CUDA calls of all cases before `end` in another process, then of further cases for up to 10 s.
+// In another process, inspects the CUDA calls of all cases before `end`, then those of later cases for up to 10 s.
 // Without CUPTI, all cases get the verdict of the first inspected group.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
@@ -12557,7 +12551,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // unless all skipped the case
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // unless all processes skipped
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
@@ -12959,8 +12953,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: NULL, or the first
-// description of a comparison, which has the defaults. After an error, the case has only names.
+// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: the description
+// with the defaults of a comparison; NULL: desc itself. After an error, the case has only names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -12987,7 +12981,7 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
                KBI_DIFFERS(precision) || KBI_DIFFERS(max_time) ||
                (d->mode && !kbi_is(d->mode, lead->mode ? lead->mode : "cold"))) {
         g->fault =
-            "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
+            "kb_compare: set host, mode, samples, precision, max_time, seed and device only in the first kb_desc";
     } else {
         d->host = lead->host;
         if (!d->n_params) d->params = lead->params, d->n_params = lead->n_params;
@@ -13150,8 +13144,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// Takes the durations from a KBI_REFERENCE process, before any measurement. Returns false if a duration is
-// invalid.
+// Takes the durations from a KBI_REFERENCE process, before any measurement. Returns false if a duration is invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
@@ -13268,18 +13261,18 @@ void kb_default(const char* options) { kbi_process.usual = options; }
 -----------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
-// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
-// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
-// order, because C guarantees only 4095 characters per literal. The numbers of dtypes and kinds are compiled into
-// kbi_fill; if an enum changes, this division fails to compile.
+// The PTX was compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so
+// that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu;
+// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an
+// array are joined in order, because C guarantees only 4095 characters per literal. kbi_fill contains the values
+// of the enums of dtypes and kinds; if one changes, the division below fails to compile.
 // clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
                                  KB_U64 == 12 && KB_TF32 == 13 && KB_E4M3 == 14 && KB_E5M2 == 15 && KB_ZERO == 0 &&
                                  KB_NORMAL == 1 && KB_UNIFORM == 2 && KB_IOTA == 3) };
 
-// kbi_fma holds these lines 16 times
+// kbi_fma contains this macro 16 times
 #define KBI_PTX_FMA                                                                                    \
     "fma.rn.f32 %f116,%f116,%f1,%f51;fma.rn.f32 %f115,%f115,%f1,%f51;fma.rn.f32 %f114,%f114,%f1,%f51;" \
     "fma.rn.f32 %f113,%f113,%f1,%f51;fma.rn.f32 %f112,%f112,%f1,%f51;fma.rn.f32 %f111,%f111,%f1,%f51;" \

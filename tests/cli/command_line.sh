@@ -211,7 +211,7 @@ refuses "bad expression" "'\[' is not a regular expression" '['
 refuses "bad expression in --filter" "regular expression" --filter '('
 refuses "bad expression in --exclude" "regular expression" --exclude '('
 refuses "no name matches" "no name of [1-9][0-9]* cases matches 'no_such_case'; --list shows.*-a NAME=LIST" --filter no_such_case
-refuses "the name of an option as an axis" "no axis is named 'impl'; the option is --impl" -a impl=naive
+refuses "the name of an option as an axis" "no axis is 'impl'; use --impl" -a impl=naive
 refuses "nothing matched: everything excluded" "nothing matched.*--list" --exclude .
 refuses "nothing matched: --size of an operation without sizes" "nothing matched" --op mse --size small
 refuses "nothing matched: --dtype of an operation without it" "nothing matched" --op mse --dtype f32

@@ -118,15 +118,15 @@ takes m=0 2
 takes m=0,8 4
 takes shift=-100:100:+100 6
 takes n=900000000000000 4
-refuses m=-1 'odd/i takes m from 0 on, because none of its own values is lower'
-refuses m=4,-1 'm from 0 on'
-refuses n=0 'odd/i takes n from 1 on, because none of its own values is lower'
-refuses n=-8 'n from 1 on'
-refuses n=0:8:+4 'n from 1 on'
+refuses m=-1 'odd/i takes no m below 0, because no declared value is that small'
+refuses m=4,-1 'm below 0'
+refuses n=0 'odd/i takes no n below 1, because no declared value is that small'
+refuses n=-8 'n below 1'
+refuses n=0:8:+4 'n below 1'
 refuses n=9100000000000000 'not a whole number of at most 15 digits'
 ADDED=sizes
-refuses n=0 'n from 1 on'
-refuses m=0 'm from 1 on'
+refuses n=0 'n below 1'
+refuses m=0 'm below 1'
 ADDED=sizes run "$tmp/added" --list --op odd --size edge -a m=0
 check_rc "an axis whose size declares a 0" 0
 unset ADDED

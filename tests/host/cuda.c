@@ -1817,7 +1817,7 @@ int main(int argc, char** argv) {
     // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
-    check_output("estimated, not measured: half of its time in a graph");
+    check_output("estimated, not measured: half of the kernel's time in a graph");
     start("VIRTUAL_CUPTI=1 --env");
     check_output("measured by CUPTI"), check_no_output("or more or less");
     check_machine("ecc", "yes"), check_machine("mig", "no"), check_machine("clocks_locked", "no");

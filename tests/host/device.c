@@ -461,7 +461,7 @@ static void test_calibration(void) {
     // limit is the time per launch in a graph of launches, plus the amount by which event times in cold mode
     // exceed event times in hot mode.
     CHECK_REAL(c->row, 976, 0.01);
-    CHECK_STR(machine.truth, "estimated, not measured: half of its time in a graph");
+    CHECK_STR(machine.truth, "estimated, not measured: half of the kernel's time in a graph");
     for (int mode = 0; mode < 2; mode++) {
         double most = c->empties[0].most[mode],
                more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];

@@ -177,7 +177,7 @@ static void test_descriptions(void) {
     g.descs[2].name = "another";
     CHECK(!play(&g));
     CHECK_INT(g.results[0].samples, 25);
-    CHECK_HAS(g.results[1].message, "are the first one's, or zero");
+    CHECK_HAS(g.results[1].message, "only in the first kb_desc");
     CHECK_HAS(g.results[2].message, "one operation");
     CHECK_STR(g.results[2].operation, "another");
     CHECK_INT(g.jobs[1].runs + g.jobs[2].runs, 0);
