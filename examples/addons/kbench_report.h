@@ -212,8 +212,8 @@ static bool kbi_report_agree(void) {
     if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE with the records of the run to continue"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
-        kbi_warn("--benchmark_repetitions %lld has no effect. A repetition is a process; --procs sets their number "
-                 "(%lld).",
+        kbi_warn("--benchmark_repetitions %lld has no effect. A repetition is a process; --procs sets the number "
+                 "of processes (%lld).",
                  (long long)processes, (long long)o->procs);
     return true;
 }
@@ -304,8 +304,9 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
 // next byte; -1: end of the text
 static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
-// Reports a syntax error and returns false. If the error is at the end of the line or file, or at zero bytes that
-// a crash left at the end of the file, the record is torn: it is incomplete, but its syntax is not wrong.
+// Reports a syntax error and returns false. If the error is at the end of the line or file, the record is torn:
+// incomplete, but not wrong. A record is also torn if the error is at zero bytes, which a crash may leave at the
+// end of the file.
 KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
     char what[200];
     int c = kbi_peek(r);
@@ -582,14 +583,14 @@ static bool kbi_read_status(kbi_reader* r, kb_status* out) {
     if (!kbi_read_text(r)) return false;
     for (int s = KB_OK; s <= KB_SKIPPED; s++)
         if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
-    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
+    return kbi_reader_wrong(r, "status must be ok, failed or skipped, not '%.40s'", r->token.s);
 }
 
 static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
     if (!kbi_read_text(r)) return false;
     for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
         if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
-    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
+    return kbi_reader_wrong(r, "verdict must be FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
 }
 
 KBI_SLOW_END
@@ -599,12 +600,12 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
     if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
     if (!x.fits || x.i == KB_NONE)
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
+        return kbi_reader_wrong(r, "%s must be a whole number of at most 63 bits, not %.17g", key->name, x.x);
     return *out = x.i, true;
 }
 
-// Reads the value of a key into its field. The caller has set the field to its empty value, which null leaves
-// unchanged.
+// Reads the value of a key into its field. The caller has set the field to its empty value, which is kept if the
+// JSON value is null.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
@@ -612,12 +613,12 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
                   { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "every kind has its row");
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "kinds[] needs one row for each KBI_KIND");
     int c = kbi_peek(r);
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
     if (c <= 0 || !strchr(kinds[key->kind].begins, c))
-        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
+        return kbi_reader_fail(r, "%s must be %s or null", key->name, kinds[key->kind].wanted);
     switch (key->kind) {
     case KBI_KIND_text:
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
@@ -643,7 +644,7 @@ static int kbi_read_key_place(const char* name, int next) {
 }
 
 // Reads the value of a key that is not in kbi_keys. Schemas 1 and 2 had "mode" for cache and timer, and
-// "stage_shared" for "shared_buffers". Skips all other unknown keys.
+// "stage_shared" for "shared_buffers". Skips a key that no schema had.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -870,7 +871,7 @@ typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 
     double noise; // moves each end of an interval outwards if the scatter between runs was not measured
 } kbi_rules;
 
-// What the interval of a change was computed from, from the weakest to the strongest evidence.
+// The data from which the interval of a change was computed, from the weakest to the strongest evidence.
 typedef enum kbi_evidence {
     KBI_EVIDENCE_NONE,      // no interval
     KBI_EVIDENCE_SAMPLES,   // the intervals of both records, widened by kbi_rules.noise
@@ -986,14 +987,14 @@ static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb
         const char *a = i < n ? x[i].r->name : NULL, *b = j < m ? y[j].r->name : NULL;
         int order = i == n ? 1 : j == m ? -1 : strcmp(a ? a : "", b ? b : "");
         if (!order) order = (x[i].rank > y[j].rank) - (x[i].rank < y[j].rank);
-        if (order < 0) { // removed cases are kept at the start of x
+        if (order < 0) { // collects removed cases at the start of x; the end of the list gets them below
             x[gone++] = x[i++];
             continue;
         }
         memset(&at[j], 0, sizeof *at);
         at[j].before = order == 0 ? x[i++].r : NULL;
         at[j].after = y[j].r;
-        y[j].device = j; // from here on, device is the index into `at`
+        y[j].device = j; // the index into `at`, because qsort will reorder y
         j++;
     }
     qsort(y, (size_t)m, sizeof *y, kbi_order_at);
@@ -1035,10 +1036,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key of two records means. TOLD: the times stay comparable. OFF: the times are not
-// comparable. MAJOR: the times are not comparable if the major version differs. BUILD: the times are not
-// comparable if optimisation or instrumentation differ. If backend, GPU or driver differ, kbi_env_differs reports
-// the first of them and no further one.
+// What a difference in each key of two records means. TOLD: the difference is printed, but the times are
+// comparable. OFF: the times are not comparable. MAJOR: the times are not comparable if the major version differs.
+// BUILD: the times are not comparable if optimisation or instrumentation differ. If backend, GPU or driver differ,
+// kbi_env_differs reports the first of them and no further one.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1324,7 +1325,7 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
 // --- history ---
 
 // Estimates the standard deviation of one run from the differences between consecutive runs (von Neumann 1941).
-// The variance is half the mean square of the differences; its degrees of freedom are two thirds of their number.
+// The variance of a run is half the mean square of the differences. n differences give 2 n / 3 degrees of freedom.
 // Differences above six robust standard deviations (1.4826 times the median absolute difference) count as real
 // changes of the program and are left out.
 static void kbi_runs_scatter(const double* x, int64_t n, double* sd, double* df) {
@@ -1464,7 +1465,7 @@ static double kbi_change_p(const kbi_change* c, double limit) {
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// Computes intervals, verdicts and regressions from the fields log, se, df and wide of each change. A case is a
+// Computes the interval and the verdict of each change from its fields `log`, `se`, `df` and `wide`. A case is a
 // regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
 // within the threshold. SLOWER means significantly slower by any amount. For regressions and verdicts, alpha is
 // the error probability of all cases together; for an interval, of this interval alone.
@@ -1541,11 +1542,11 @@ static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
 }
 
-// Computes the changes of a race. logs[i * rounds + k] is the log ratio of case i in round k, NAN if case i has no
-// time in round k. Returns the largest half-width of the intervals at joint confidence over all cases; infinite if
-// a case has no interval. A race stops when its intervals are narrow, which happens more often when the scatter is
-// underestimated (Chow and Robbins 1965). Without a correction, up to 7.5 % of the intervals miss the true ratio
-// instead of 5 %. The factor 1 + 1.5 / rounds corrects the coverage.
+// Computes the changes from the times of a race (--race). logs[i * rounds + k] is the log ratio of case i in round
+// k, NAN if case i has no time in round k. Returns the largest half-width of the intervals at joint confidence
+// over all cases; infinite if a case has no interval. A race stops when its intervals are narrow, which happens
+// more often when the scatter is underestimated (Chow and Robbins 1965). Without a correction, up to 7.5 % of the
+// intervals miss the true ratio instead of 5 %. The standard error is therefore multiplied by 1 + 1.5 / rounds.
 static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
     kbi_spread* s = KBI_GROW(NULL, kbi_spread, c->n);
     double* times = KBI_GROW(NULL, double, c->n);
@@ -1772,7 +1773,9 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
     kbi_count_words(line, a->apart, "not comparable");
-    if (a->compared > 1) kbi_putf(line, "; geometric mean of the times %s", kbi_show_change(log(a->geomean), number));
+    if (a->compared > 1)
+        kbi_putf(line, "; times changed by %s (geometric mean of all compared cases)",
+                 kbi_show_change(log(a->geomean), number));
     kbi_puts(line, ".");
 }
 
@@ -2023,9 +2026,9 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 // --- repetitions, which these tools test ---
 
 // Returns the number of repetitions that are written for each case. A repetition is the median of one process.
-// Subsets of the samples of one process differ less than processes do, so a test on them would report noise as a
-// change. All cases get the smallest number of processes of any case, because the tools expect the same number for
-// all cases.
+// Subsets of the samples of one process differ less than processes do, so a test on such subsets would report
+// noise as a change. All cases get the smallest number of processes of any case, because the tools expect the same
+// number for all cases.
 static int kbi_repetitions(const kb_result* records, int64_t n) {
     int64_t count = KBI_PROCESSES;
     bool some = false;
@@ -2245,7 +2248,8 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// Writes the settings that are the same in all runs. benchstat does not compare results whose settings differ.
+// Writes the GPU and the CPU as settings, and nothing that changes from run to run, because benchstat compares
+// only results with equal settings.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2318,8 +2322,8 @@ static void kbi_report_row(kbi_text* t, const kb_result* r) {
 }
 
 static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured "
-                "peak. Speedup is over the baseline. "
+    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the measured peak "
+                "that limits the case. Speedup is over the baseline. "
                 "The rating compares the best verified time of a shape with the time of the case.\n");
     for (int64_t i = 0; i < n; i++) {
         if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
@@ -2814,7 +2818,7 @@ typedef struct kbi_scene { // the input of all figures of a page
 } kbi_scene;
 
 typedef struct kbi_panel {     // one of several figures of a kind
-    kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
+    kbi_subset subset, beside; // the records in this figure; the records of all figures with the same scale
     const char* axis;          // the axis along x; NULL: the product of all numeric axes
     const char* across;        // the axis along y in a heat map
     bool product;
@@ -3172,7 +3176,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figu
         const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
-        // events is the default timer, so the title does not name it
+        // the title names the timer unless the timer is `events`, the default
         bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events"));
         snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
                  timer ? r->timer : "");
@@ -3180,7 +3184,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figu
     }
 }
 
-static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // a figure's records differ in implementation
+static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // a figure has all implementations of one shape
     static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     kbi_subset with = { NULL, 0 };
     with.of = KBI_ARRAY(&s->arena, const kb_result*, s->timed.n + 1);
@@ -3492,8 +3496,8 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Splits the records into one subset per fit. A subset has one operation, element type and implementation, and one
-// value on each axis that is not numeric.
+// Splits the records into subsets, to each of which a power law is fitted. A subset has one operation, element
+// type and implementation, and one value on each axis that is not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
@@ -3770,7 +3774,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
 }
 // --- forest plot: ratios against a baseline, or against an earlier run ---
 
-typedef struct kbi_ratio_row { // a speedup: a value above 1 is faster than the baseline
+typedef struct kbi_ratio_row { // a speedup: above 1, the implementation is faster than the baseline
     const char *who, *words;   // who: text "implementation over baseline"; words: the verdict, or NULL
     double at, lo, hi, band;   // at: estimate; lo, hi: interval; band: 0.01 shades ratios within 1 %
     kb_verdict verdict;
@@ -4096,8 +4100,8 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has such points; returns whether
-// any implementation has.
+// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has an L2 or DRAM point. Returns
+// whether any point was drawn.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4841,7 +4845,7 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // largest number of small figures outside the collapsed section, and in all
+}; // FEW: most small figures outside the collapsed section; MANY: most figures of a kind
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -5061,9 +5065,9 @@ static void kbi_page_lessons(kbi_page* p) {
           "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
           "Work on the CPU is compared with the peak of one core. "
           "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
-          "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
-          "is compared with a cold copy of the same size, because writes that are still in the L2 "
-          "cache at the end of the timed interval reach memory later." },
+          "it moves fewer bytes. A case can exceed 100 % of a roof if its data comes from the cache. "
+          "At the end of a cold case, the last writes are still in the L2 cache and reach memory after the "
+          "timed interval. A cold case is therefore compared with a cold copy of the same size." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline figure shows which limit applies. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
@@ -5312,8 +5316,8 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks before the run that all files which the run writes at its end are writable. Returns false after an error
-// message.
+// Checks, before the run, whether the files that the run writes at its end are writable. Returns false after an
+// error message.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
@@ -5366,7 +5370,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
     kbi_differences_of(&all, c);
-    if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
+    if (all.n) fprintf(how->out, "\nThe runs 'before' and 'after' differ in\n");
     kbi_differences_show(how, &all);
     kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
@@ -5458,7 +5462,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
         fprintf(out, "\n");
         kbi_regression_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_regression_side(out, "after ", name, &now[0]);
-        kbi_regression_machines(&c->changes, &how); // first, because another machine may explain changes
+        kbi_regression_machines(&c->changes, &how); // printed first, because another machine may explain the changes
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
@@ -5697,7 +5701,7 @@ static bool kbi_github_open(const char* value) {
     return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, summary, true);
 }
 
-// Checks before any file is opened that all outputs, the baseline and the history can be written.
+// Checks that all outputs, the baseline and the history can be written, before any of these files is opened.
 static bool kbi_report_ready(const char* value) {
     static const char* const files[] = { "comparison.csv", "comparison.md", "report.md" };
     const char *github = getenv("GITHUB_STEP_SUMMARY"), *folder = kbi_wanted.report;
@@ -5992,7 +5996,7 @@ static bool kbi_past_read(int file) {
         r.newer = r.strange = true; // prints no warnings about records of other programs
         bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
         bool alone = good && kbi_reader_space(&r, true) < 0;
-        // keeps a torn line shorter than `begin`, which may be of another tool
+        // removes a torn line only if it starts like a record; another tool may have written other lines
         l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
                  memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
         kbi_reader_end(&r);
@@ -6507,10 +6511,10 @@ static const struct {
     { KBI_COLUMN_ITEMS, "items/s compare cases of different sizes in the user's unit, such as tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
     { KBI_COLUMN_ROOF, "roof shows the distance from the peak (CPU: of one core)",
-      "near 100 %, reduce the traffic or the number of operations" },
+      "a case near 100 % becomes faster only with less traffic or fewer operations" },
     { KBI_COLUMN_BAR, "the bar draws the share of the roof, so that weak rows stand out",
       "improve the kernels with the shortest bars first" },
-    { KBI_COLUMN_MEMORY, "memory limits the problem size, and what else fits on the GPU",
+    { KBI_COLUMN_MEMORY, "the memory of a case limits the problem size, and the space for other work on the GPU",
       "--memory-threshold makes growth a regression" },
     { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure with --energy: 3 s more per case" },
     { KBI_COLUMN_FLOP_J, "FLOP/J compare the energy efficiency of kernels of different sizes",
@@ -6524,7 +6528,8 @@ static const struct {
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "run more rounds: --thorough or --rounds 64" }
 };
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "every column has its row");
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns),
+                  "kbi_column_reasons needs one row for each column of the table");
 
 static const struct {
     const char *group, *why, *use;
@@ -6534,12 +6539,12 @@ static const struct {
                             "show the key with --columns, or sort the rows with --sort" },
                           { "rate", "rates compare a case with the peak and with cases of other sizes",
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
-                          { "memory", "memory limits the problem size, and what else fits on the machine",
+                          { "memory", "the memory of a case limits the problem size, and the space for other work",
                             "--memory-threshold makes growth a regression" },
                           { "contest", "a comparison shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
                           { "trust", "the key says whether the time is valid",
-                            "read the key before the time; --explain FLAG explains a flag" },
+                            "check the key before you use the time; --explain FLAG explains a flag" },
                           { "kernel", "the key describes the kernel, whose configuration limits the occupancy",
                             "compare the value with other implementations and with the compiler's report" },
                           { "machine", "times are comparable on equal machines only",
@@ -6594,16 +6599,17 @@ static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
     { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
-      "equal implementations rarely exceed the noise floor (--compare: faster than the old run)",
+      "equal implementations rarely exceed the noise floor; with --compare, FASTER means faster than the old run",
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
     { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
-      "equal implementations rarely exceed the noise floor (--compare: slower than the old run)",
+      "equal implementations rarely exceed the noise floor; with --compare, SLOWER means slower than the old run",
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
       "the interval lies within 1 % of equality (--compare: within --threshold); the table shows =",
-      "the data excludes a larger difference", "choose the implementation by memory, energy or simplicity",
+      "the data excludes a difference of more than 1 % (--compare: more than --threshold)",
+      "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
     { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows ~",
       "the interval is too wide, or the difference is within the noise floor",
@@ -6615,7 +6621,7 @@ static const struct {
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "the severity shows which regression to fix first; for memory, the unit is twice the threshold",
+      "the severity shows which regression to fix first; growth of memory counts in units of twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
       "best verified time / time of the case: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
@@ -6700,7 +6706,7 @@ static void kbi_explain_key(kbi_table* t, const kbi_key* key, const kb_result* r
     kbi_text_free(&value);
 }
 
-// Parses the record for the examples. The returned kbi_records owns its texts.
+// Parses kbi_example_record, from which --explain takes its examples. The returned kbi_records owns its texts.
 static kbi_records kbi_explain_record(kb_result* r) {
     kbi_records owner;
     kbi_reader reader;
