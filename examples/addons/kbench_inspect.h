@@ -480,7 +480,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // may include code loading, so batches may double
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // code loading can inflate it; then later batches grow
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -1297,7 +1297,7 @@ typedef struct kbi_metric { // a metric, aggregated over the launches of a kerne
 
 // Sums over launches in the timed block of a case: of one kernel with one grid and block size, or of all kernels.
 typedef struct kbi_launches {
-    int number;         // index of the case, which its marks encode
+    int number;         // index of the case, which the marks around its block encode
     bool whole;         // only set in the sum over all kernels: the end mark of the case was found
     const char* kernel; // NULL for the sum over all kernels
     const char *grid, *block;
@@ -1375,7 +1375,7 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// Adds the metric x of a launch of `ns` nanoseconds. Counts, times and bytes are added. Of each launch parameter
+// Adds the metric x of a launch of `ns` nanoseconds. Counts, times and bytes are summed. Of each launch parameter
 // (launch__), the largest value is kept. Shares and rates are averaged, weighted by the duration of the launch.
 static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
                            double ns) {
@@ -1809,7 +1809,7 @@ static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_
     if (row->until[line] == INT64_MIN) {
         const char* what = process < KBI_TRACE_HOST ? "stream" : lane ? "thread" : "block";
         snprintf(name, sizeof name, lane || process < KBI_TRACE_HOST ? "%s %u%s" : "%s", what, lane,
-                 line ? ", at the same time" : "");
+                 line ? ", overlapping events" : "");
         kbi_trace_name(t, "thread_name", process, (int64_t)i * KBI_TRACE_LANES + line + 1, name);
     }
     row->until[line] = KBI_MAX(row->until[line], end);
@@ -2066,7 +2066,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     }
 }
 
-// Metrics of --ncu: every GPU from sm_75 on has them and needs few passes. Metrics named launch__ need no pass.
+// Metrics of --ncu. GPUs from sm_75 on collect them in few passes. Metrics named launch__ need no pass.
 #define KBI_NCU_METRICS                                                                                           \
     "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
     "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \

@@ -76,7 +76,7 @@ typedef const char* kbi_two[2];
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
     KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; estimate noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression (default 5 %)", 0, 1000, \
+    KBI_SHARE(threshold, "threshold", "compare", "a larger slowdown is a regression (default 5 %)", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory (default 10 %)", \
         0, 1000, KBI_ALWAYS | KBI_RARE) \
@@ -305,8 +305,8 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
 static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
 // Reports a syntax error and returns false. If the error is at the end of the line or file, the record is torn:
-// incomplete, but not wrong. A record is also torn if the error is at zero bytes, which a crash may leave at the
-// end of the file.
+// incomplete, but not wrong. A record is also torn if the error is at bytes of value 0, which a crash may leave at
+// the end of the file.
 KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
     char what[200];
     int c = kbi_peek(r);
@@ -987,14 +987,14 @@ static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb
         const char *a = i < n ? x[i].r->name : NULL, *b = j < m ? y[j].r->name : NULL;
         int order = i == n ? 1 : j == m ? -1 : strcmp(a ? a : "", b ? b : "");
         if (!order) order = (x[i].rank > y[j].rank) - (x[i].rank < y[j].rank);
-        if (order < 0) { // collects removed cases at the start of x; the end of the list gets them below
+        if (order < 0) { // collects removed cases at the start of x; they are appended below
             x[gone++] = x[i++];
             continue;
         }
         memset(&at[j], 0, sizeof *at);
         at[j].before = order == 0 ? x[i++].r : NULL;
         at[j].after = y[j].r;
-        y[j].device = j; // the index into `at`, because qsort will reorder y
+        y[j].device = j; // index into `at`, which stays valid when qsort reorders y
         j++;
     }
     qsort(y, (size_t)m, sizeof *y, kbi_order_at);
@@ -1468,7 +1468,7 @@ static double kbi_change_p(const kbi_change* c, double limit) {
 // Computes the interval and the verdict of each change from its fields `log`, `se`, `df` and `wide`. A case is a
 // regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
 // within the threshold. SLOWER means significantly slower by any amount. For regressions and verdicts, alpha is
-// the error probability of all cases together; for an interval, of this interval alone.
+// the error probability of all cases together; for an interval, alpha is the error probability of this interval.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -4845,7 +4845,7 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // FEW: most small figures outside the collapsed section; MANY: most figures of a kind
+}; // limits: small figures outside the collapsed section; all figures of a kind
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -5112,13 +5112,13 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_warnings(&p);
     kbi_page_figures(
         &p, "changes", "Changes",
-        "The earlier time of each case divided by its current time, with the interval. The shaded band is the "
-        "threshold.");
+        "The earlier time of each case divided by its current time, with the interval. The shaded band shows "
+        "changes within the threshold.");
     kbi_page_table(&p);
     kbi_page_figures(
         &p, "speed", "Speed of light",
         "The share of this machine's measured peak bandwidth and peak arithmetic that each case reaches. The "
-        "longer bar shows the limit, unless both bars are short.");
+        "longer bar shows whether bandwidth or arithmetic limits the case, unless both bars are short.");
     kbi_page_figures(
         &p, "roofline", "Roofline",
         "The roofs are peaks measured on this machine. A case on a roof becomes faster only if it moves fewer bytes "
@@ -6511,7 +6511,7 @@ static const struct {
     { KBI_COLUMN_ITEMS, "items/s compare cases of different sizes in the user's unit, such as tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
     { KBI_COLUMN_ROOF, "roof shows the distance from the peak (CPU: of one core)",
-      "a case near 100 % becomes faster only with less traffic or fewer operations" },
+      "near 100 % of the roof, reduce the traffic or the operations" },
     { KBI_COLUMN_BAR, "the bar draws the share of the roof, so that weak rows stand out",
       "improve the kernels with the shortest bars first" },
     { KBI_COLUMN_MEMORY, "the memory of a case limits the problem size, and the space for other work on the GPU",
@@ -6524,7 +6524,7 @@ static const struct {
     { KBI_COLUMN_SAMPLES, "an interval needs 6 samples, the 99 % quantile needs 300",
       "set the number with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
-      "a speedup is significant if its interval excludes 1; = means equivalent, ~ not certain" },
+      "a speedup is significant if its interval excludes 1; '=' means equivalent, '~' not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "run more rounds: --thorough or --rounds 64" }
 };
@@ -6607,11 +6607,11 @@ static const struct {
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the interval lies within 1 % of equality (--compare: within --threshold); the table shows =",
+      "the interval lies within 1 % of equality (--compare: within --threshold); the table shows '='",
       "the data excludes a difference of more than 1 % (--compare: more than --threshold)",
       "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
-    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows ~",
+    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows '~'",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
@@ -6621,7 +6621,7 @@ static const struct {
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "the severity shows which regression to fix first; growth of memory counts in units of twice the threshold",
+      "the severity shows which regression to fix first; memory growth is in units of twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
       "best verified time / time of the case: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",

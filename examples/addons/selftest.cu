@@ -136,7 +136,7 @@ enum { KBI_PROOF_COPIES = 4, KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PR
 
 #if KBI_CUDA
 static void* kbi_proof_functions[KBI_PROOF_COPIES]
-                                [KBI_COUNT(kbi_proof_names)]; // CUfunction by copy of the module; NULL: not loaded
+                                [KBI_COUNT(kbi_proof_names)]; // for each copy of the module; NULL: not loaded
 #endif
 
 typedef struct kbi_proof {
@@ -692,7 +692,7 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
 // --- accuracy ---
 
 enum { KBI_BAR_PROCESSES = 3 };
-typedef struct kbi_bar_case { // index: process; ms: corrected event time; apart: CUPTI's time minus ms
+typedef struct kbi_bar_case { // values of each process; ms: corrected event time; apart: CUPTI's time minus ms
     double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
 } kbi_bar_case;
 
@@ -911,8 +911,8 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
                 s->evicted);
 }
 
-// Runs all deliberate errors and checks that a flag replaces the time of each. The run includes the case that
-// tests the eviction, so kbi_bar_cold checks this case.
+// Runs all deliberate errors and checks that a flag replaces the time of each. The run includes the cases
+// that test the eviction; kbi_bar_cold checks these cases.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";
