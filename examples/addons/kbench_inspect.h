@@ -692,7 +692,7 @@ static bool kbi_activity_end(kb_state* kb) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
     if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
-        return kb->run->sampling.gated = false, true; // the block waits for its own work: no launch gate
+        return kb->run->sampling.gated = false, true; // a block that waits for its work cannot use a launch gate
     if (in->head.runs >= 0) in->window[in->head.runs][1] = ends;
     in->head.runs++;
     bool long_enough = in->head.runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
@@ -825,7 +825,7 @@ static const struct {
 // a metric differently, this table has one row for each of these names.
 static const struct {
     const char *name, *metric, *unit;
-    int set; // the smallest set with this metric: 0 is few, 1 usual, 2 all
+    int set; // the smallest set with this metric: 0 is `few`, 1 is `usual`, 2 is `all`
 } kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 },
                          { "dram_bytes", "dram__bytes.sum", "B", 0 },
                          { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -987,7 +987,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // CUPTI is initialized once per process and stays so
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // initializes CUPTI once per process
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -1336,8 +1336,7 @@ static double kbi_launches_value(const kbi_launches* l, const char* name) {
 
 // --- aggregation ---
 
-// Returns the factor from a unit to seconds, bytes or hertz, and sets *base to 's', 'b', 'B' or 'h'; 0: unknown
-// unit.
+// Returns the factor from a unit to seconds, bytes or hertz, or 0. *base gets the first letter after a prefix.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
     static const char prefixes[] = "numKMGT";
@@ -1743,7 +1742,8 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
     if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
     if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(&s, "; kernels or copies overlap %s of the time", kbi_show_percent(p.concurrent, a));
+    if (p.concurrent > 0)
+        kbi_putf(&s, "; kernels or copies overlap %s of the busy time", kbi_show_percent(p.concurrent, a));
     kbi_profile_wrap(t, 4, width, s.s);
     kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);

@@ -84,7 +84,7 @@ typedef const char* kbi_two[2];
         double, kbi_take_alpha, KBI_ANY, KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(noise, "noise", "compare", "assumed difference between processes (default 3 %)", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "failing result: regress (default), change, noise, never", \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "fail on: regress (default), change, noise or never", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
@@ -1036,10 +1036,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key of two records means. TOLD: the difference is printed, but the times are
-// comparable. OFF: the times are not comparable. MAJOR: the times are not comparable if the major version differs.
-// BUILD: the times are not comparable if optimisation or instrumentation differ. If backend, GPU or driver differ,
-// kbi_env_differs reports the first of them and no further one.
+// What a difference in each key of two records means. TOLD: any difference is printed, but the times are
+// comparable. OFF: any difference makes the times not comparable. MAJOR: only a different major version does.
+// BUILD: only different optimisation or instrumentation makes the times not comparable. If backend, GPU or driver
+// differ, kbi_env_differs reports the first of them and no further one.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1942,7 +1942,8 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
-// Returns whether a counter comes from a profiler. Names of counters of kb_count contain no periods.
+// Returns whether a counter comes from a profiler. A period shows this, because names of kb_count contain no
+// periods.
 static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
 // Writes a table of the cases of one operation, with the columns for which at least one case has a value.
@@ -2337,7 +2338,7 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // sums over the cases with one operation and one key
+typedef struct kbi_report_sum { // sums over cases of an operation that share one property, such as the size
     const kb_result* first;
     int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
@@ -3313,7 +3314,7 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns the points of an implementation, from left to right. The caller frees this array.
+// Returns the points of an implementation, from left to right. The caller frees the returned array.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
     kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
@@ -5404,8 +5405,8 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// Returns the records of the history that are comparable with the cases of this run. The scatter of these records
-// is the scatter between runs.
+// Returns the records of the history that are comparable with the cases of this run. The scatter between runs is
+// estimated from these records.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
@@ -5780,7 +5781,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record of GPU work if possible: host work has another timer
+    const kb_result* first = &r->of[0]; // prefers GPU work, because host work has a different timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -6124,7 +6125,8 @@ static void kbi_race_remove(kbi_race* r) {
     unlink(r->words.s);
 }
 
-// Creates the files in the temporary folder. Returns false after an error message.
+// Creates the temporary files of a race: one for records, one for what a program prints. Returns false after an
+// error message.
 static bool kbi_race_files(kbi_race* r) {
     const char* folder = getenv("TMPDIR");
     kbi_putf(&r->records, "%s/kbench-race-%ld.jsonl", folder && *folder ? folder : "/tmp", (long)getpid());
@@ -6140,8 +6142,8 @@ static bool kbi_race_files(kbi_race* r) {
 
 enum { KBI_RACE_OVER = -1 }; // result of kbi_race_turn: time is up; earlier rounds are valid
 
-// Builds the command line of the programs. A case is measured for 0.2 s, unless the user's options choose another
-// duration.
+// Builds the command line with which a race runs each program. A case is measured for 0.2 s, unless the user's
+// options choose another duration.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
                                              "--max-time", "--min-time", "--iters",    "--rounds" };
@@ -6274,8 +6276,8 @@ static void kbi_race_room(kbi_race* r) {
         if (r->of[k].n) r->of[k].ms = KBI_GROW(r->of[k].ms, double, r->size * r->of[k].n);
 }
 
-// Runs each program once. Every second round reverses the order of the programs. After every two rounds, the order
-// is rotated by one program. Returns 0, or an exit code on failure.
+// Runs each program of the race once. Every second round reverses the order of the programs. After every two
+// rounds, the order is rotated by one program. Returns 0, or an exit code on failure.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
