@@ -5,8 +5,8 @@
 
     KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline; the table
     shows the speedups of the other implementations over the baseline. Both implementations get the same shapes,
-    data and check, because both call the function bench. A wrong implementation is reported as VERIFY_FAIL and
-    gets no time. To see this flag, change the 1.0f below.
+    data and check, because both call the function bench. A wrong implementation is reported as VERIFY_FAIL
+    instead of a time. To see VERIFY_FAIL, change the 1.0f below.
 
     Columns: "time" is the median time of a launch with a cold cache, and "+-" is half the width of its 95 % confidence
     interval. "roof" is the bandwidth in percent of the copy bandwidth of this GPU, which kbench measures first.    */

@@ -265,7 +265,7 @@ static int find(char* operation, const char* variant) {
 static const char* dtype_name; // element type on the command line; NULL: not given
 
 // Reads an argument after the name of the rung: a size, an element type, a layout or "causal". Returns false for
-// any other argument.
+// an unknown argument.
 static bool take(const char* word, int64_t* values, int* count, int most) {
     static const char* const layouts[] = { "NN", "NT", "TN" };
     char* end;

@@ -5,7 +5,7 @@
     cc -O2 -I. examples/own_output.c -o own_output -lm && ./own_output --log times.log --tsv times.tsv
 
     An output (kb_output) consists of a command line option and of functions that receive the records. kb_output in
-    kbench.h documents these functions. The add-ons in examples/addons register their outputs in the same way.  */
+    kbench.h documents these functions. For more examples, see the outputs of the add-ons in examples/addons.  */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdio.h>

@@ -12,8 +12,8 @@
     make run ARGS="--op matmul --size rectangular -a M=4096 -a N=1024:8192:*2 -a K=4096 -a layout=NT --dtype bf16"
     make run ARGS="--op dropout -a p=0,0.1,0.5"
 
-    A shape has batch_size x sequence_length rows of tensor_dimension elements. A matrix product has the same number of
-    rows, and both N and K are tensor_dimension; the size category "rectangular" sets M, N and K. The axis layout tells
+    A shape has batch_size x sequence_length rows of tensor_dimension elements. For a matrix product, M is the number
+    of rows, and N and K are tensor_dimension; the size category "rectangular" sets M, N and K. The axis "layout" tells
     which operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT; its dtype is the type of the
     result. For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an
     element. Memory operations have n elements.
@@ -145,8 +145,9 @@ static double* doubles(kb_state* kb, int64_t n) {
     return p;
 }
 
-// Computes the oracle for one range of units. The samples of this range are stored from unit "at" on, but the
-// oracle counts units from the start of the full tensor. The pointers are therefore shifted by from - at units.
+// Computes the oracle for one range of units. The samples of the range begin at unit `at` of the stored samples,
+// and at unit `from` of the full tensor. The oracle takes pointers to the start of the full tensor, so each
+// pointer is moved back by `from - at` units.
 static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n,
                        const double* const* in, int range, int64_t at) {
     const double* shifted[KBK_MAX_TENSORS] = { NULL };
@@ -253,8 +254,8 @@ static kb_place place_of(const kbk_variant* v, const kbk_tensor* t) {
     return t->place != KBK_ON_HOST ? KB_DEVICE : v->origin & KBK_PAGEABLE ? KB_HOST : KB_PINNED;
 }
 
-// Returns the kind of memory traffic, which selects the measured peak: sums only read, a map without input only
-// writes, and a map with one input copies.
+// Returns the kind of memory traffic, which selects the measured peak. A sum only reads memory, a map without
+// input only writes memory, and a map with one input copies memory.
 static kb_traffic traffic_of(const kbk_op* op, const kbk_tensor* t, int n, int ins, int outs) {
     for (int i = 0; i < n; i++)
         if (t[i].place == KBK_ON_HOST) return KB_ANY_TRAFFIC;
@@ -435,7 +436,7 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
 }
 
 // Registers every operation that this part of the suite contains, with entry numbers from `order` on. Returns the
-// first unused number.
+// first unused entry number.
 static int add_all(int order) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         for (int j = 0; j < KBK_VARIANT_COUNT; j++)

@@ -40,8 +40,8 @@ KBI_CODE_BEGIN
 // clang-format off
 #define KBI_INSPECT_OPTIONS \
     KBI_BARE(profile, "profile", "inspect", "kernels, copies and calls of each block (CUPTI)", KBI_GPU) \
-    KBI_X(counters, "counters", "[=SET]", "inspect", "hardware counters: few, usual, all or names", const char*, \
-        kbi_take_counters, KBI_ANY, 0) \
+    KBI_X(counters, "counters", "[=SET]", "inspect", "hardware counters: 'few', 'usual', 'all' or names", \
+        const char*, kbi_take_counters, KBI_ANY, 0) \
     KBI_TEXT(trace, "trace", "FILE", "inspect", "events of --profile as a timeline (Perfetto)", \
         KBI_GPU | KBI_WRITES | KBI_RARE) \
     KBI_BARE(energy, "energy", "inspect", "joules per launch (NVML); 3 s more per case", \
@@ -151,7 +151,7 @@ typedef struct kbi_profile {
     double span, busy, run;     // ns per run: span of GPU work; busy time of the GPU; host time of the block
     double gaps, gap_ns;        // per run: number of gaps in which the GPU is idle; their total time in ns
     double launch_ns;           // mean host time of a call that submits GPU work, in ns
-    double overlap, concurrent; // share of copy time while a kernel runs; of busy time while 2 or more events run
+    double overlap, concurrent; // share of copy time with a kernel; share of busy time with 2 or more events
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -417,7 +417,7 @@ static bool kbi_energy_read(double* mj) {
     return *mj = (double)now, true;
 }
 
-// Reads the energy counter. Stores its update, unless the update occurs in the first `skip` ns of the measurement.
+// Reads the energy counter. Stores a new value, unless it occurs in the first `skip` ns of the measurement.
 static void kbi_energy_note(int64_t skip) {
     struct kbi_energy* e = &kbi_energy;
     kbi_joules step = { NAN, 0, e->launches };
@@ -480,7 +480,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // the estimate may include the time to load code
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // code loading can inflate it; then later batches grow
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -488,7 +488,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
-// Ends a batch of launches; returns whether another is needed. A measurement lasts 20 batches, but 2 s to 10 s.
+// Ends a batch; returns whether another batch is needed. A measurement lasts 20 batches, limited to 2 to 10 s.
 static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
@@ -692,7 +692,7 @@ static bool kbi_activity_end(kb_state* kb) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
     if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
-        return kb->run->sampling.gated = false, true; // the block waits for its own work: no launch gate
+        return kb->run->sampling.gated = false, true; // a block that waits for its work cannot use a launch gate
     if (in->head.runs >= 0) in->window[in->head.runs][1] = ends;
     in->head.runs++;
     bool long_enough = in->head.runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
@@ -780,7 +780,7 @@ static void kbi_activity_close(kb_state* kb) {
 // words, because each field of such a structure lies within one word. Word 0 is the size of the structure: the end
 // of its last field. tests/compile/cupti.cpp compares offsets and sizes with CUPTI's headers.
 // clang-format off
-#define KBI_RANGE_CALLS(x) /* function, size of its structure; [n] is word n of the structure */                     \
+#define KBI_RANGE_CALLS(x) /* function, size of its structure in bytes; [n]: 8-byte word n of the structure */       \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
     x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* [2] device, answer (32-bit fields) */                          \
     x(CHIP, cuptiDeviceGetChipName, 32) /* [2] device, [3] name */                                                   \
@@ -798,7 +798,7 @@ static void kbi_activity_close(kb_state* kb) {
     x(START, cuptiRangeProfilerStart, 24) /* [2] profiler */                                                         \
     x(PUSH, cuptiRangeProfilerPushRange, 32) /* [2] profiler, [3] name */                                            \
     x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
-    x(STOP, cuptiRangeProfilerStop, 41) /* [2] profiler, [5] finished (first byte) */                                \
+    x(STOP, cuptiRangeProfilerStop, 41) /* [2] profiler; first byte of [5]: all passes have ended */                 \
     x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
     x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* [2] object, [3,4] data, [5] range, [6-8] names, values */ \
     x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \
@@ -821,11 +821,11 @@ static const struct {
 #undef KBI_X
 };
 
-// The set `few` needs one pass (run of the block), `usual` three passes, and `all` about 16 passes. Two rows have
-// the same name if chips have different names for the metric.
+// The set `few` needs one pass (run of the block), `usual` three passes, and `all` about 16 passes. If chips name
+// a metric differently, this table has one row for each of these names.
 static const struct {
     const char *name, *metric, *unit;
-    int set; // the smallest set with this metric: 0 is few, 1 usual, 2 all
+    int set; // the smallest set with this metric: 0 is `few`, 1 is `usual`, 2 is `all`
 } kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 },
                          { "dram_bytes", "dram__bytes.sum", "B", 0 },
                          { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -987,7 +987,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // CUPTI is initialized once per process and stays so
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // initializes CUPTI once per process
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -1047,7 +1047,7 @@ static void kbi_range_evict(void) {
 }
 
 // Tests the eviction: reads data of the size of L2, evicts the data, and reads the data again. Returns the
-// percentage of the second read that came from DRAM. If it is unknown, returns NaN; the profile has the reason.
+// percentage of the second read that came from DRAM, or NaN if unknown; the profile then has the reason.
 static double kbi_range_cold(const kbi_machine* m) {
     size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
     char* probe = NULL;
@@ -1070,7 +1070,7 @@ static double kbi_range_cold(const kbi_machine* m) {
     return good ? 100 * values[0] / (double)size : (double)NAN;
 }
 
-// Measures which percentage of L2 the eviction empties. --env prints this percentage as a property of the machine.
+// Measures which percentage of L2 the eviction empties, which --env prints as a property of the machine.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.head.message);
@@ -1115,9 +1115,9 @@ static void kbi_counters_close(kb_state* kb) {
   >>counted     compares counters with the declared bytes and operations; names the bottleneck of a case.
 -----------------------------------------------------------------*/
 
-// Reports a case that declares more bytes than its traffic. If a cold case declares at least four times L2, its
-// traffic is the DRAM traffic plus the size of L2; otherwise it is the L2 traffic. The traffic may exceed the
-// declared bytes, because kb_bytes counts data once even if the kernel reads the data twice.
+// Reports a case that declares more bytes than its traffic. If a cold case declares bytes of at least four times
+// the size of L2, the traffic is the DRAM traffic plus the size of L2. For other cases, the traffic is the L2
+// traffic. The traffic may exceed the declared bytes: kb_bytes counts data once even if it is read twice.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -1140,9 +1140,9 @@ static double kbi_counted_flops(const kbi_inside* in) { // additions, multiplica
            kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
 }
 
-// Compares declared operations with an upper bound of the operations of all counted instructions. The bound is
-// high, because programs count comparisons, roots and exponentials differently. Skips blocks that use tensor
-// cores.
+// Compares declared operations with an upper bound, computed from all counted instructions. The bound is generous,
+// because programs count a comparison, root or exponential as different numbers of operations. Skips blocks that
+// use tensor cores.
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
@@ -1175,8 +1175,9 @@ static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
         if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
 }
 
-// Determines the bottleneck: a unit that is busy for 60 % of its peak, otherwise a measured peak of which the case
-// reaches 60 %, otherwise latency. DRAM counters miss data that a short kernel leaves in L2.
+// Determines the bottleneck. If a unit reaches 60 % of its peak, the busiest unit is the bottleneck. Otherwise it
+// is the case's roof if the case reaches 60 % of this roof, because DRAM counters miss data that a short kernel
+// leaves in L2. Otherwise latency or the launch limits the case.
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -1218,7 +1219,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
     double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
-    // GPUs run some f16 instructions on the tensor pipe, so tensor_instructions counts them
+    // tensor_instructions includes some f16 instructions of kernels that do not use tensor cores
     bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions");
     double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
     int n = 0;
@@ -1296,8 +1297,8 @@ typedef struct kbi_metric { // a metric, aggregated over the launches of a kerne
 
 // Sums over launches in the timed block of a case: of one kernel with one grid and block size, or of all kernels.
 typedef struct kbi_launches {
-    int number;         // index of the case, which its marks encode
-    bool whole;         // for the sum over all kernels: whether the end mark of the case was found
+    int number;         // index of the case, which the marks around its block encode
+    bool whole;         // only set in the sum over all kernels: the end mark of the case was found
     const char* kernel; // NULL for the sum over all kernels
     const char *grid, *block;
     int64_t calls;
@@ -1306,7 +1307,7 @@ typedef struct kbi_launches {
     int n;
 } kbi_launches;
 
-typedef struct kbi_launch_list { // entries of a case are consecutive; the first sums over its kernels
+typedef struct kbi_launch_list { // entries of a case are consecutive; its first entry is the sum over all kernels
     kbi_launches* of;
     int n;
     kbi_arena text;
@@ -1335,8 +1336,7 @@ static double kbi_launches_value(const kbi_launches* l, const char* name) {
 
 // --- aggregation ---
 
-// Returns the factor from a unit to seconds, bytes or hertz, and sets *base to 's', 'b', 'B' or 'h'; 0: unknown
-// unit.
+// Returns the factor from a unit to seconds, bytes or hertz, or 0. *base gets the first letter after a prefix.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
     static const char prefixes[] = "numKMGT";
@@ -1374,7 +1374,7 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// Adds the metric x of a launch of `ns` nanoseconds. Sums, times and bytes are added up. Of each launch parameter
+// Adds the metric x of a launch of `ns` nanoseconds. Counts, times and bytes are summed. Of each launch parameter
 // (launch__), the largest value is kept. Shares and rates are averaged, weighted by the duration of the launch.
 static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
                            double ns) {
@@ -1742,7 +1742,8 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
     if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
     if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(&s, "; kernels or copies overlap %s of the time", kbi_show_percent(p.concurrent, a));
+    if (p.concurrent > 0)
+        kbi_putf(&s, "; kernels or copies overlap %s of the busy time", kbi_show_percent(p.concurrent, a));
     kbi_profile_wrap(t, 4, width, s.s);
     kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
@@ -1808,7 +1809,7 @@ static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_
     if (row->until[line] == INT64_MIN) {
         const char* what = process < KBI_TRACE_HOST ? "stream" : lane ? "thread" : "block";
         snprintf(name, sizeof name, lane || process < KBI_TRACE_HOST ? "%s %u%s" : "%s", what, lane,
-                 line ? ", at the same time" : "");
+                 line ? ", overlapping events" : "");
         kbi_trace_name(t, "thread_name", process, (int64_t)i * KBI_TRACE_LANES + line + 1, name);
     }
     row->until[line] = KBI_MAX(row->until[line], end);
@@ -2065,7 +2066,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     }
 }
 
-// Metrics of --ncu: every GPU from sm_75 on has them and needs few passes. Metrics named launch__ need no pass.
+// Metrics of --ncu. GPUs from sm_75 on collect them in few passes. Metrics named launch__ need no pass.
 #define KBI_NCU_METRICS                                                                                           \
     "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
     "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
@@ -2343,7 +2344,7 @@ static int kbi_profiled_instead(const char* value) {
 // NVTX ranges without the NVTX header, which takes a second to compile. NVTX_INJECTION64_PATH names a library of
 // the profiler. The library calls kbi_nvtx_export and stores pointers to its functions in kbi_nvtx.slots. Without
 // a profiler, a range costs one comparison.
-enum { KBI_NVTX_CORE2 = 5 }; // the NVTX module of ranges; its function slots are:
+enum { KBI_NVTX_CORE2 = 5 }; // the NVTX module that has the functions for ranges
 enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };

@@ -76,7 +76,7 @@ typedef const char* kbi_two[2];
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
     KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; estimate noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression (default 5 %)", 0, 1000, \
+    KBI_SHARE(threshold, "threshold", "compare", "a larger slowdown is a regression (default 5 %)", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory (default 10 %)", \
         0, 1000, KBI_ALWAYS | KBI_RARE) \
@@ -84,7 +84,7 @@ typedef const char* kbi_two[2];
         double, kbi_take_alpha, KBI_ANY, KBI_ALWAYS | KBI_RARE) \
     KBI_SHARE(noise, "noise", "compare", "assumed difference between processes (default 3 %)", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "failing result: regress (default), change, noise, never", \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "fail on: regress (default), change, noise or never", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
     KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
@@ -212,8 +212,8 @@ static bool kbi_report_agree(void) {
     if (kbi_wanted.on[KBI_REPORT_resume] && (!o->jsonl || kbi_is(o->jsonl, "-")))
         return kbi_error("--resume needs --jsonl FILE with the records of the run to continue"), false;
     if (processes && processes != o->procs && !kbi_wanted.n_load)
-        kbi_warn("--benchmark_repetitions %lld has no effect. A repetition is a process; --procs sets their number "
-                 "(%lld).",
+        kbi_warn("--benchmark_repetitions %lld has no effect. A repetition is a process; --procs sets the number "
+                 "of processes (%lld).",
                  (long long)processes, (long long)o->procs);
     return true;
 }
@@ -304,8 +304,9 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
 // next byte; -1: end of the text
 static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
-// Reports a syntax error and returns false. If the error is at the end of the line or file, or at zero bytes that
-// a crash left at the end of the file, the record is torn: it is incomplete, but its syntax is not wrong.
+// Reports a syntax error and returns false. If the error is at the end of the line or file, the record is torn:
+// incomplete, but not wrong. A record is also torn if the error is at bytes of value 0, which a crash may leave at
+// the end of the file.
 KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
     char what[200];
     int c = kbi_peek(r);
@@ -582,14 +583,14 @@ static bool kbi_read_status(kbi_reader* r, kb_status* out) {
     if (!kbi_read_text(r)) return false;
     for (int s = KB_OK; s <= KB_SKIPPED; s++)
         if (kbi_is(kbi_status_name((kb_status)s), r->token.s)) return *out = (kb_status)s, true;
-    return kbi_reader_wrong(r, "status is ok, failed or skipped, not '%.40s'", r->token.s);
+    return kbi_reader_wrong(r, "status must be ok, failed or skipped, not '%.40s'", r->token.s);
 }
 
 static bool kbi_read_verdict(kbi_reader* r, kb_verdict* out) {
     if (!kbi_read_text(r)) return false;
     for (int v = KB_FASTER; v <= KB_UNRESOLVED; v++)
         if (kbi_is(kbi_verdict_name((kb_verdict)v), r->token.s)) return *out = (kb_verdict)v, true;
-    return kbi_reader_wrong(r, "verdict is FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
+    return kbi_reader_wrong(r, "verdict must be FASTER, SLOWER, EQUIVALENT or UNRESOLVED, not '%.40s'", r->token.s);
 }
 
 KBI_SLOW_END
@@ -599,12 +600,12 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     if (!x.whole) x.fits = fabs(x.x) < 9007199254740992.0;
     if (!x.whole && x.fits) x.i = (int64_t)x.x, x.fits = (double)x.i == x.x;
     if (!x.fits || x.i == KB_NONE)
-        return kbi_reader_wrong(r, "%s is a whole number of at most 63 bits, not %.17g", key->name, x.x);
+        return kbi_reader_wrong(r, "%s must be a whole number of at most 63 bits, not %.17g", key->name, x.x);
     return *out = x.i, true;
 }
 
-// Reads the value of a key into its field. The caller has set the field to its empty value, which null leaves
-// unchanged.
+// Reads the value of a key into its field. The caller has set the field to its empty value, which is kept if the
+// JSON value is null.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
@@ -612,12 +613,12 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     } kinds[] = { { "\"", "a string" },       { digits, "a number" }, { digits, "a whole number" },
                   { "tf", "true or false" },  { "{", "an object" },   { "[", "a list of numbers" },
                   { "[", "a list of flags" }, { "\"", "a string" },   { "\"", "a string" } };
-    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "every kind has its row");
+    KBI_STATIC_ASSERT(KBI_COUNT(kinds) == KBI_KIND_verdict + 1, "kinds[] needs one row for each KBI_KIND");
     int c = kbi_peek(r);
     kbi_scanned number;
     if (c == 'n') return kbi_read_word(r, "null");
     if (c <= 0 || !strchr(kinds[key->kind].begins, c))
-        return kbi_reader_fail(r, "%s is %s or null", key->name, kinds[key->kind].wanted);
+        return kbi_reader_fail(r, "%s must be %s or null", key->name, kinds[key->kind].wanted);
     switch (key->kind) {
     case KBI_KIND_text:
         return kbi_read_text(r) && (*(kbi_field_text*)field = kbi_records_text(r->to, r->token.s, r->token.n), true);
@@ -643,7 +644,7 @@ static int kbi_read_key_place(const char* name, int next) {
 }
 
 // Reads the value of a key that is not in kbi_keys. Schemas 1 and 2 had "mode" for cache and timer, and
-// "stage_shared" for "shared_buffers". Skips all other unknown keys.
+// "stage_shared" for "shared_buffers". Skips a key that no schema had.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -870,7 +871,7 @@ typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 
     double noise; // moves each end of an interval outwards if the scatter between runs was not measured
 } kbi_rules;
 
-// What the interval of a change was computed from, from the weakest to the strongest evidence.
+// The data from which the interval of a change was computed, from the weakest to the strongest evidence.
 typedef enum kbi_evidence {
     KBI_EVIDENCE_NONE,      // no interval
     KBI_EVIDENCE_SAMPLES,   // the intervals of both records, widened by kbi_rules.noise
@@ -987,14 +988,14 @@ static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb
         const char *a = i < n ? x[i].r->name : NULL, *b = j < m ? y[j].r->name : NULL;
         int order = i == n ? 1 : j == m ? -1 : strcmp(a ? a : "", b ? b : "");
         if (!order) order = (x[i].rank > y[j].rank) - (x[i].rank < y[j].rank);
-        if (order < 0) { // removed cases are kept at the start of x
+        if (order < 0) { // collects removed cases at the start of x; they are appended below
             x[gone++] = x[i++];
             continue;
         }
         memset(&at[j], 0, sizeof *at);
         at[j].before = order == 0 ? x[i++].r : NULL;
         at[j].after = y[j].r;
-        y[j].device = j; // from here on, device is the index into `at`
+        y[j].device = j; // index into `at`, which stays valid when qsort reorders y
         j++;
     }
     qsort(y, (size_t)m, sizeof *y, kbi_order_at);
@@ -1036,10 +1037,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key of two records means. TOLD: the times stay comparable. OFF: the times are not
-// comparable. MAJOR: the times are not comparable if the major version differs. BUILD: the times are not
-// comparable if optimisation or instrumentation differ. If backend, GPU or driver differ, kbi_env_differs reports
-// the first of them and no further one.
+// What a difference in each key of two records means. TOLD: any difference is printed, but the times are
+// comparable. OFF: any difference makes the times not comparable. MAJOR: only a different major version does.
+// BUILD: only different optimisation or instrumentation makes the times not comparable. If backend, GPU or driver
+// differ, kbi_env_differs reports the first of them and no further one.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1325,7 +1326,7 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
 // --- history ---
 
 // Estimates the standard deviation of one run from the differences between consecutive runs (von Neumann 1941).
-// The variance is half the mean square of the differences; its degrees of freedom are two thirds of their number.
+// The variance of a run is half the mean square of the differences. n differences give 2 n / 3 degrees of freedom.
 // Differences above six robust standard deviations (1.4826 times the median absolute difference) count as real
 // changes of the program and are left out.
 static void kbi_runs_scatter(const double* x, int64_t n, double* sd, double* df) {
@@ -1465,10 +1466,10 @@ static double kbi_change_p(const kbi_change* c, double limit) {
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// Computes intervals, verdicts and regressions from the fields log, se, df and wide of each change. A case is a
+// Computes the interval and the verdict of each change from its fields `log`, `se`, `df` and `wide`. A case is a
 // regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
 // within the threshold. SLOWER means significantly slower by any amount. For regressions and verdicts, alpha is
-// the error probability of all cases together; for an interval, of this interval alone.
+// the error probability of all cases together; for an interval, alpha is the error probability of this interval.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1542,11 +1543,11 @@ static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
 }
 
-// Computes the changes of a race. logs[i * rounds + k] is the log ratio of case i in round k, NAN if case i has no
-// time in round k. Returns the largest half-width of the intervals at joint confidence over all cases; infinite if
-// a case has no interval. A race stops when its intervals are narrow, which happens more often when the scatter is
-// underestimated (Chow and Robbins 1965). Without a correction, up to 7.5 % of the intervals miss the true ratio
-// instead of 5 %. The factor 1 + 1.5 / rounds corrects the coverage.
+// Computes the changes from the times of a race (--race). logs[i * rounds + k] is the log ratio of case i in round
+// k, NAN if case i has no time in round k. Returns the largest half-width of the intervals at joint confidence
+// over all cases; infinite if a case has no interval. A race stops when its intervals are narrow, which happens
+// more often when the scatter is underestimated (Chow and Robbins 1965). Without a correction, up to 7.5 % of the
+// intervals miss the true ratio instead of 5 %. The standard error is therefore multiplied by 1 + 1.5 / rounds.
 static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
     kbi_spread* s = KBI_GROW(NULL, kbi_spread, c->n);
     double* times = KBI_GROW(NULL, double, c->n);
@@ -1780,7 +1781,9 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_count_words(line, a->added, "added");
     kbi_count_words(line, a->removed, "removed");
     kbi_count_words(line, a->apart, "not comparable");
-    if (a->compared > 1) kbi_putf(line, "; geometric mean of the times %s", kbi_show_change(log(a->geomean), number));
+    if (a->compared > 1)
+        kbi_putf(line, "; times changed by %s (geometric mean of all compared cases)",
+                 kbi_show_change(log(a->geomean), number));
     kbi_puts(line, ".");
 }
 
@@ -1947,7 +1950,8 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
-// Returns whether a counter comes from a profiler. Names of counters of kb_count contain no periods.
+// Returns whether a counter comes from a profiler. A period shows this, because names of kb_count contain no
+// periods.
 static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
 // Writes a table of the cases of one operation, with the columns for which at least one case has a value.
@@ -2031,9 +2035,9 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 // --- repetitions, which these tools test ---
 
 // Returns the number of repetitions that are written for each case. A repetition is the median of one process.
-// Subsets of the samples of one process differ less than processes do, so a test on them would report noise as a
-// change. All cases get the smallest number of processes of any case, because the tools expect the same number for
-// all cases.
+// Subsets of the samples of one process differ less than processes do, so a test on such subsets would report
+// noise as a change. All cases get the smallest number of processes of any case, because the tools expect the same
+// number for all cases.
 static int kbi_repetitions(const kb_result* records, int64_t n) {
     int64_t count = KBI_PROCESSES;
     bool some = false;
@@ -2253,7 +2257,8 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// Writes the settings that are the same in all runs. benchstat does not compare results whose settings differ.
+// Writes the GPU and the CPU as settings, and nothing that changes from run to run, because benchstat compares
+// only results with equal settings.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2326,8 +2331,8 @@ static void kbi_report_row(kbi_text* t, const kb_result* r) {
 }
 
 static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
-    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the nearest measured "
-                "peak. Speedup is over the baseline. "
+    kbi_puts(t, "\n## Cases\n\nTimes are in ms, memory in MiB. Efficiency is the share of the measured peak "
+                "that limits the case. Speedup is over the baseline. "
                 "The rating compares the best verified time of a shape with the time of the case.\n");
     for (int64_t i = 0; i < n; i++) {
         if (!i || !kbi_same_operation(&records[i - 1], &records[i])) {
@@ -2341,7 +2346,7 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // sums over the cases with one operation and one key
+typedef struct kbi_report_sum { // sums over cases of an operation that share one property, such as the size
     const kb_result* first;
     int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
@@ -2822,7 +2827,7 @@ typedef struct kbi_scene { // the input of all figures of a page
 } kbi_scene;
 
 typedef struct kbi_panel {     // one of several figures of a kind
-    kbi_subset subset, beside; // subset: the records in it; beside: the records of all figures that share its scale
+    kbi_subset subset, beside; // the records in this figure; the records of all figures with the same scale
     const char* axis;          // the axis along x; NULL: the product of all numeric axes
     const char* across;        // the axis along y in a heat map
     bool product;
@@ -3180,7 +3185,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figu
         const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
-        // events is the default timer, so the title does not name it
+        // the title names the timer unless the timer is `events`, the default
         bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events"));
         snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
                  timer ? r->timer : "");
@@ -3188,7 +3193,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figu
     }
 }
 
-static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // a figure's records differ in implementation
+static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // a figure has all implementations of one shape
     static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     kbi_subset with = { NULL, 0 };
     with.of = KBI_ARRAY(&s->arena, const kb_result*, s->timed.n + 1);
@@ -3317,7 +3322,7 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns the points of an implementation, from left to right. The caller frees this array.
+// Returns the points of an implementation, from left to right. The caller frees the returned array.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
     kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
@@ -3500,8 +3505,8 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Splits the records into one subset per fit. A subset has one operation, element type and implementation, and one
-// value on each axis that is not numeric.
+// Splits the records into subsets, to each of which a power law is fitted. A subset has one operation, element
+// type and implementation, and one value on each axis that is not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
@@ -3778,7 +3783,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
 }
 // --- forest plot: ratios against a baseline, or against an earlier run ---
 
-typedef struct kbi_ratio_row { // a speedup: a value above 1 is faster than the baseline
+typedef struct kbi_ratio_row { // a speedup: above 1, the implementation is faster than the baseline
     const char *who, *words;   // who: text "implementation over baseline"; words: the verdict, or NULL
     double at, lo, hi, band;   // at: estimate; lo, hi: interval; band: 0.01 shades ratios within 1 %
     kb_verdict verdict;
@@ -4104,8 +4109,8 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has such points; returns whether
-// any implementation has.
+// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has an L2 or DRAM point. Returns
+// whether any point was drawn.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4849,7 +4854,7 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // largest number of small figures outside the collapsed section, and in all
+}; // limits: small figures outside the collapsed section; all figures of a kind
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
@@ -5069,9 +5074,9 @@ static void kbi_page_lessons(kbi_page* p) {
           "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
           "Work on the CPU is compared with the peak of one core. "
           "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
-          "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
-          "is compared with a cold copy of the same size, because writes that are still in the L2 "
-          "cache at the end of the timed interval reach memory later." },
+          "it moves fewer bytes. A case can exceed 100 % of a roof if its data comes from the cache. "
+          "At the end of a cold case, the last writes are still in the L2 cache and reach memory after the "
+          "timed interval. A cold case is therefore compared with a cold copy of the same size." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline figure shows which limit applies. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
@@ -5116,13 +5121,13 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_warnings(&p);
     kbi_page_figures(
         &p, "changes", "Changes",
-        "The earlier time of each case divided by its current time, with the interval. The shaded band is the "
-        "threshold.");
+        "The earlier time of each case divided by its current time, with the interval. The shaded band shows "
+        "changes within the threshold.");
     kbi_page_table(&p);
     kbi_page_figures(
         &p, "speed", "Speed of light",
         "The share of this machine's measured peak bandwidth and peak arithmetic that each case reaches. The "
-        "longer bar shows the limit, unless both bars are short.");
+        "longer bar shows whether bandwidth or arithmetic limits the case, unless both bars are short.");
     kbi_page_figures(
         &p, "roofline", "Roofline",
         "The roofs are peaks measured on this machine. A case on a roof becomes faster only if it moves fewer bytes "
@@ -5320,8 +5325,8 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks before the run that all files which the run writes at its end are writable. Returns false after an error
-// message.
+// Checks, before the run, whether the files that the run writes at its end are writable. Returns false after an
+// error message.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
@@ -5374,7 +5379,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set said = KBI_BLANK;
     kbi_differences all;
     kbi_differences_of(&all, c);
-    if (all.n) fprintf(how->out, "\nBefore and after differ in\n");
+    if (all.n) fprintf(how->out, "\nThe runs 'before' and 'after' differ in\n");
     kbi_differences_show(how, &all);
     kbi_arena_free(&all.texts);
     for (int64_t i = 0; i < c->n; i++) {
@@ -5408,8 +5413,8 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// Returns the records of the history that are comparable with the cases of this run. The scatter of these records
-// is the scatter between runs.
+// Returns the records of the history that are comparable with the cases of this run. The scatter between runs is
+// estimated from these records.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
@@ -5466,7 +5471,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
         fprintf(out, "\n");
         kbi_regression_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_regression_side(out, "after ", name, &now[0]);
-        kbi_regression_machines(&c->changes, &how); // first, because another machine may explain changes
+        kbi_regression_machines(&c->changes, &how); // printed first, because another machine may explain the changes
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
@@ -5705,7 +5710,7 @@ static bool kbi_github_open(const char* value) {
     return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, summary, true);
 }
 
-// Checks before any file is opened that all outputs, the baseline and the history can be written.
+// Checks that all outputs, the baseline and the history can be written, before any of these files is opened.
 static bool kbi_report_ready(const char* value) {
     static const char* const files[] = { "comparison.csv", "comparison.md", "report.md" };
     const char *github = getenv("GITHUB_STEP_SUMMARY"), *folder = kbi_wanted.report;
@@ -5784,7 +5789,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record of GPU work if possible: host work has another timer
+    const kb_result* first = &r->of[0]; // prefers GPU work, because host work has a different timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -6000,7 +6005,7 @@ static bool kbi_past_read(int file) {
         r.newer = r.strange = true; // prints no warnings about records of other programs
         bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
         bool alone = good && kbi_reader_space(&r, true) < 0;
-        // keeps a torn line shorter than `begin`, which may be of another tool
+        // removes a torn line only if it starts like a record; another tool may have written other lines
         l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
                  memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
         kbi_reader_end(&r);
@@ -6128,7 +6133,8 @@ static void kbi_race_remove(kbi_race* r) {
     unlink(r->words.s);
 }
 
-// Creates the files in the temporary folder. Returns false after an error message.
+// Creates the temporary files of a race: one for records, one for what a program prints. Returns false after an
+// error message.
 static bool kbi_race_files(kbi_race* r) {
     const char* folder = getenv("TMPDIR");
     kbi_putf(&r->records, "%s/kbench-race-%ld.jsonl", folder && *folder ? folder : "/tmp", (long)getpid());
@@ -6144,8 +6150,8 @@ static bool kbi_race_files(kbi_race* r) {
 
 enum { KBI_RACE_OVER = -1 }; // result of kbi_race_turn: time is up; earlier rounds are valid
 
-// Builds the command line of the programs. A case is measured for 0.2 s, unless the user's options choose another
-// duration.
+// Builds the command line with which a race runs each program. A case is measured for 0.2 s, unless the user's
+// options choose another duration.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
                                              "--max-time", "--min-time", "--iters",    "--rounds" };
@@ -6278,8 +6284,8 @@ static void kbi_race_room(kbi_race* r) {
         if (r->of[k].n) r->of[k].ms = KBI_GROW(r->of[k].ms, double, r->size * r->of[k].n);
 }
 
-// Runs each program once. Every second round reverses the order of the programs. After every two rounds, the order
-// is rotated by one program. Returns 0, or an exit code on failure.
+// Runs each program of the race once. Every second round reverses the order of the programs. After every two
+// rounds, the order is rotated by one program. Returns 0, or an exit code on failure.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6515,10 +6521,10 @@ static const struct {
     { KBI_COLUMN_ITEMS, "items/s compare cases of different sizes in the user's unit, such as tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
     { KBI_COLUMN_ROOF, "roof shows the distance from the peak (CPU: of one core)",
-      "near 100 %, reduce the traffic or the number of operations" },
+      "near 100 % of the roof, reduce the traffic or the operations" },
     { KBI_COLUMN_BAR, "the bar draws the share of the roof, so that weak rows stand out",
       "improve the kernels with the shortest bars first" },
-    { KBI_COLUMN_MEMORY, "memory limits the problem size, and what else fits on the GPU",
+    { KBI_COLUMN_MEMORY, "the memory of a case limits the problem size, and the space for other work on the GPU",
       "--memory-threshold makes growth a regression" },
     { KBI_COLUMN_ENERGY, "a faster kernel may use more energy", "measure with --energy: 3 s more per case" },
     { KBI_COLUMN_FLOP_J, "FLOP/J compare the energy efficiency of kernels of different sizes",
@@ -6528,11 +6534,12 @@ static const struct {
     { KBI_COLUMN_SAMPLES, "an interval needs 6 samples, the 99 % quantile needs 300",
       "set the number with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
-      "a speedup is significant if its interval excludes 1; = means equivalent, ~ not certain" },
+      "a speedup is significant if its interval excludes 1; '=' means equivalent, '~' not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "run more rounds: --thorough or --rounds 64" }
 };
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns), "every column has its row");
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_column_reasons) == KBI_COUNT(kbi_columns),
+                  "kbi_column_reasons needs one row for each column of the table");
 
 static const struct {
     const char *group, *why, *use;
@@ -6542,12 +6549,12 @@ static const struct {
                             "show the key with --columns, or sort the rows with --sort" },
                           { "rate", "rates compare a case with the peak and with cases of other sizes",
                             "declare the work of a launch with kb_bytes, kb_flops or kb_items" },
-                          { "memory", "memory limits the problem size, and what else fits on the machine",
+                          { "memory", "the memory of a case limits the problem size, and the space for other work",
                             "--memory-threshold makes growth a regression" },
                           { "contest", "a comparison shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
                           { "trust", "the key says whether the time is valid",
-                            "read the key before the time; --explain FLAG explains a flag" },
+                            "check the key before you use the time; --explain FLAG explains a flag" },
                           { "kernel", "the key describes the kernel, whose configuration limits the occupancy",
                             "compare the value with other implementations and with the compiler's report" },
                           { "machine", "times are comparable on equal machines only",
@@ -6602,18 +6609,19 @@ static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
     { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
-      "equal implementations rarely exceed the noise floor (--compare: faster than the old run)",
+      "equal implementations rarely exceed the noise floor; with --compare, FASTER means faster than the old run",
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
     { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
-      "equal implementations rarely exceed the noise floor (--compare: slower than the old run)",
+      "equal implementations rarely exceed the noise floor; with --compare, SLOWER means slower than the old run",
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the interval lies within 1 % of equality (--compare: within --threshold); the table shows =",
-      "the data excludes a larger difference", "choose the implementation by memory, energy or simplicity",
+      "the interval lies within 1 % of equality (--compare: within --threshold); the table shows '='",
+      "the data excludes a difference of more than 1 % (--compare: more than --threshold)",
+      "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
-    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows ~",
+    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows '~'",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
@@ -6623,7 +6631,7 @@ static const struct {
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "the severity shows which regression to fix first; for memory, the unit is twice the threshold",
+      "the severity shows which regression to fix first; memory growth is in units of twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
       "best verified time / time of the case: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
@@ -6708,7 +6716,7 @@ static void kbi_explain_key(kbi_table* t, const kbi_key* key, const kb_result* r
     kbi_text_free(&value);
 }
 
-// Parses the record for the examples. The returned kbi_records owns its texts.
+// Parses kbi_example_record, from which --explain takes its examples. The returned kbi_records owns its texts.
 static kbi_records kbi_explain_record(kb_result* r) {
     kbi_records owner;
     kbi_reader reader;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test of the measurement on this machine. Deliberate benchmark errors must get their flag and no time. Equal
-// kernels must not be reported as different, and slower kernels must be reported as slower. Times must agree with CUPTI.
+// The self-test of the measurement on this machine. Deliberate benchmark errors must be reported by a flag
+// instead of a time. Equal kernels must not be reported as different, and slower kernels must be reported as slower.
+// Times must agree with CUPTI.
 //     nvcc -O3 examples/addons/selftest.cu -o selftest && ./selftest             3 minutes on an H100; --fast: shorter
 //     cc -O2 -x c examples/addons/selftest.cu -o selftest -lm && ./selftest      without a GPU
 // Exit code 1: a requirement was not met. --device and --cpu select where it runs.
@@ -135,7 +136,7 @@ enum { KBI_PROOF_COPIES = 4, KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PR
 
 #if KBI_CUDA
 static void* kbi_proof_functions[KBI_PROOF_COPIES]
-                                [KBI_COUNT(kbi_proof_names)]; // CUfunction by copy of the module; NULL: not loaded
+                                [KBI_COUNT(kbi_proof_names)]; // for each copy of the module; NULL: not loaded
 #endif
 
 typedef struct kbi_proof {
@@ -388,8 +389,9 @@ static bool kbi_set_aside(void* x, size_t bytes) {
 }
 
 // Measures which share of the persisting data x is evicted: the smallest share over several places in x. *gone is
-// the share after the complete preparation of a cold launch, *evicted the share after the eviction alone. *gone
-// and *evicted are NaN if they cannot be determined, or if the GPU cannot set aside L2 for persisting accesses.
+// the share that the complete preparation of a cold launch evicts. *evicted is the share that the eviction alone
+// evicts. *gone and *evicted are NaN if they cannot be determined, or if the GPU cannot set aside L2 for
+// persisting accesses.
 static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
     enum {
         KBI_PLACES = 8,
@@ -521,7 +523,7 @@ static void kbi_test_empty(kb_state* kb) {
         0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
     }
 // Problem sizes. The sizes "all", "some" and "few" are for comparisons, in which kernels take 1 to 200 us on an
-// H200. With the size "rotated", at most 64 copies of the data exceed twice the L2 cache. The sizes "host" and
+// H200. The size "rotated" is so large that 64 copies of the data exceed twice the L2 cache. The sizes "host" and
 // "brief" are for a CPU: data of 4 KiB to 1 MiB, except for matrix products.
 #define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
     { KB_SIZE("all", axis "=" all),                           \
@@ -551,7 +553,7 @@ static const kb_axis kbi_sizes_of[][7] = {
               "500,1000,3000,7000,20000,100000,1000000,10000000", "20000")
 };
 
-// The name of an operation is a kernel, or the flag that must replace the time.
+// Each operation has the name of a kernel, or of the flag that its deliberate error must cause.
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
     { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
@@ -690,12 +692,12 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
 // --- accuracy ---
 
 enum { KBI_BAR_PROCESSES = 3 };
-typedef struct kbi_bar_case { // index: process; ms: corrected event time; apart: CUPTI's time minus ms
+typedef struct kbi_bar_case { // values of each process; ms: corrected event time; apart: CUPTI's time minus ms
     double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
 } kbi_bar_case;
 
-// Measures the cases that a command line selects in several processes. b->seen then has the names of these cases.
-// Returns NULL if there are no results.
+// Measures, in several processes, the cases that a command line selects. b->seen gets the names of the measured
+// cases. Returns NULL if there are no results.
 static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
     kbi_bar_case* cases = NULL;
     for (int p = 0; p < processes; p++) {
@@ -803,8 +805,8 @@ typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_L
 
 // Returns whether the verdict on an implementation that is `percent` slower is correct. Kernels shorter than the
 // limits of tests/gpu/equal_implementations.sh are not judged. On a CPU, other processes can hide the slowdown. A
-// wrong verdict is then DROWNED instead of WRONG if the noise floor exceeds half of the slowdown, or if the
-// interval is wider than the slowdown. On a GPU, so much noise is an error of kbench.
+// wrong verdict on a CPU is therefore DROWNED instead of WRONG if the noise floor exceeds half of the slowdown, or
+// if the interval is wider than the slowdown. On a GPU, a wrong verdict is always WRONG.
 static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
     int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
     double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
@@ -840,7 +842,7 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
                 n, percent == 2 ? "5 us" : "1.5 us", n - most, more);
     else
         kbi_bar(b, wrong <= most && !lost, what,
-                "%d of %d reported as different; required: at most %d (more has p < 0.01 at an error rate of 5 %%)%s",
+                "%d of %d reported as different; required: at most %d (p < 0.01 for more if 5 %% are expected)%s",
                 wrong, n, most, more);
     for (int i = 0; i < b->n; i++) {
         const kbi_seen_result* s = &b->seen[i];
@@ -909,8 +911,8 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
                 s->evicted);
 }
 
-// Checks that every deliberate error gets its flag and no time. Tests the eviction with the results of the same
-// run.
+// Runs all deliberate errors and checks that a flag replaces the time of each. The run includes the cases
+// that test the eviction; kbi_bar_cold checks these cases.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";
@@ -925,7 +927,7 @@ static void kbi_bar_mistakes(kbi_bars* b) {
         n += !kbi_is_cold_test(&b->seen[i]);
         good += !kbi_is_cold_test(&b->seen[i]) && kbi_mistake_found(&b->seen[i]);
     }
-    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their flag and no time", good, n);
+    kbi_bar(b, good == n, "planted mistakes", "%d of %d were flagged and reported without a time", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
         kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",

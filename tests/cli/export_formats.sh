@@ -86,7 +86,7 @@ check_same "--benchmark_filter" "$(grep -c '"repetition_index": 0' "$tmp/gb.json
 run "$tmp/prog" $quick --benchmark_out_format=console
 check_rc "another format" 2
 run "$tmp/prog" --list --benchmark_repetitions 3
-check_err "repetitions without processes" 'A repetition is a process; --procs sets their number \(1\)'
+check_err "repetitions without processes" 'A repetition is a process; --procs sets the number of processes \(1\)'
 run "$tmp/prog" $quick --procs 3 --op softmax,silu --gbench "$tmp/gb3.json" --csv "$tmp/3.csv" --go "$tmp/3.go" --json "$tmp/3.json" --benchmark_repetitions 3
 check_not_err "repetitions, one a process" 'a repetition'
 check_same "repetitions: three for each case" "$(grep -c '"repetition_index": 2' "$tmp/gb3.json")" "$(grep -c '"repetition_index": 0' "$tmp/gb3.json")"

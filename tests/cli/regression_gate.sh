@@ -136,7 +136,7 @@ check_err "another processor" "differ in CPU \(Abacus 3000, .*not compared"
 check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slower|SLOWER'
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
-    "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "Before change "
+    "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "The change "
 # records with another cache state or timer also disable the gate; records of schema 2 have one key `mode` for
 # cache state and timer
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"

@@ -1331,7 +1331,7 @@ static void test_selftest(void) {
     check_output("12 of 12 within max(0.15 us, 1 %)");
     // The virtual GPU does not check addresses. Therefore the self-test does not detect the planted invalid
     // address, and must report that it is not found.
-    check_output("FAIL  planted mistakes               18 of 19 got their flag and no time");
+    check_output("FAIL  planted mistakes               18 of 19 were flagged and reported without a time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
     if (test_rounds(2) < 2) return; // "make test-all" also tests a faulty device and a device without CUPTI

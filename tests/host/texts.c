@@ -719,9 +719,10 @@ static void test_changes(void) {
           "Not certain: no regression was found in 1 case, 1 not certain." },
         { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "No change: no case of 1 changed by more than 5.0%." },
         { 2, 1, 0, 1, 0, 0, 0, 0, 0, 0,
-          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than this limit; geometric mean of the "
-          "times +10.0%." },
-        { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, "More memory: 2 of 3 cases; geometric mean of the times +10.0%." }
+          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than this limit; times changed by +10.0% "
+          "(geometric mean of all compared cases)." },
+        { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+          "More memory: 2 of 3 cases; times changed by +10.0% (geometric mean of all compared cases)." }
     };
     for (int i = 0; i < KBI_COUNT(sums); i++) {
         kbi_text line = { NULL, 0, 0 };
