@@ -123,7 +123,8 @@ static void product(kb_state* kb) {
     l->prefer(&preference);
     l->prefer_more(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
     cublasStatus_t e = l->search(l->handle, what, in, in, out, out, preference, 1, &found, &many);
-    if (e != CUBLAS_STATUS_SUCCESS || !many) return kb_skip(kb, "cuBLASLt has no such product for this GPU");
+    if (e != CUBLAS_STATUS_SUCCESS || !many)
+        return kb_skip(kb, "cuBLASLt has no matrix product of this type for this GPU");
     const double one64 = 1;
     const float one32 = 1;
     const int32_t one_whole = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the hardware counters of the CPU on a simulated Linux kernel. The environment variable VIRTUAL_PERF
 // selects whether the simulated Linux kernel supports, forbids or hides the counters, or lacks the system call.
-// Without arguments, this program is the test; with arguments, it is a program of benchmarks.
+// Without arguments, this program is the test; with arguments, it is a benchmark program.
 // a program of its own: this file replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests that the oracle of every backward operation in kbench_kernels.cuh is the derivative of its forward oracle,
    for every input with a gradient. Tensors are matched by name: `dx` is the gradient of `x`, `dy` is the incoming
-   gradient of `y`. `g` is a scalar incoming gradient for all elements of the first output. Any other input of the
-   backward operation is an input or output of the forward operation. The derivative is approximated by finite
-   differences with an error of fourth order, in double precision. */
+   gradient of `y`. `g` is a scalar incoming gradient for all elements of the first output. Every input of the
+   backward operation that is not a gradient is an input or output of the forward operation. The derivative is
+   approximated by finite differences with an error of fourth order, in double precision. */
 #include "kbench_kernels.cuh"
 #include "test.h"
 #include <stdlib.h>

@@ -373,7 +373,7 @@ static union {
     char room[16384];
 } seen;
 
-static void count(const char* name, double value) { // adds a counter without the texts of a profile
+static void count(const char* name, double value) { // adds a counter that has only a name and a value
     kbi_counter* c = kbi_counters_at(&seen.in) + seen.in.counters++;
     memset(c, 0, sizeof *c);
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -729,8 +729,8 @@ static void test_rivals(void) {
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->control_ns = NULL;
-        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // the bias is half of the time of 1 ms
-        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of both errors together: 1 % of 1 ms
+        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // 0.5 ms, half of the time (1 ms)
+        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of both errors' sum: 1 % of 1 ms
         if (what == 10) mine->empty = 1;
         judge_group();
         const kb_result* of = &contest.of[1];
@@ -776,9 +776,9 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // The error of the bias is 20 ns. A time of 30 ns may then truly be 13 ns, so 13 and 30 ns are not different;
-    // 13 and 60 ns are. If the error exceeds the time, the true time is unknown, and the upper limit of the ratio
-    // is 1000 times the measured ratio.
+    // If the error of the bias is 20 ns, a time of 30 ns may truly be 13 ns. Times of 13 and 30 ns must then not
+    // be called different, but times of 13 and 60 ns must. If the error of the bias exceeds the time, the true
+    // time is unknown, and the upper limit of the ratio is 1000 times the measured ratio.
     static const struct {
         double ms[2], error_ns;
         kb_verdict verdict;
