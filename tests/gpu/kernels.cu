@@ -139,7 +139,7 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Sets keys that no query may select: in the first head all scores are -inf; in each other head the scores of most
+// Sets keys that no query may select: in the first head all scores are -inf; in all later heads the scores of most
 // keys are -inf.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
@@ -648,11 +648,11 @@ static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
-// something is 0
+// one or all of the sizes are 0
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
 // more 16-byte vectors than one wave of CTAs can process
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
-// fewer 16-byte vectors: one, two and four vectors per thread if each SM runs one CTA
+// one, two and four 16-byte vectors per thread if each SM runs one CTA
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.
@@ -1058,7 +1058,7 @@ static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     return n > 1 && outputs;
 }
 static void run_large(const kbk_op* op) {
-    enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; rows are not multiples of it
+    enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; no row size is a multiple of the period
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
     // 2^31 + 229 thousand elements, with an odd row length

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Compares the times of the matmul variant `select` with the times of cuBLAS, in bf16. kbench measures both
    functions with a cold L2 cache, on shapes drawn from a seed. Prints the ratio of the two times for each shape,
-   the geometric mean of the ratios, and the worst ratio. The program also checks that select and cuBLAS compute
+   the geometric mean of the ratios, and the worst ratio. The program also checks that `select` and cuBLAS compute
    equal products.
 
    nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/matmul_shapes.cu -o matmul_shapes
@@ -10,8 +10,8 @@
        --seed N      draws other shapes; by default the time of day
        --shapes N    number of random shapes, each in layouts NN, NT and TN; 18
        --projections shapes of linear layers of public models instead, layout NT, M drawn from 1 to 4096
-       --tune        tunes each shape first (kbk_tune), and also times the configuration that the model chooses (column
-                     "of the guess"). Fails if the tuned one is more than 3 % slower
+       --tune        tunes each shape first (kbk_tune), and also times the configuration that the model chooses
+                     (column "of the guess"). Fails if the tuned one is more than 3 % slower
        --max-time S  seconds of samples per implementation; 0.1
        --quick       2 random shapes, tuned
        --sanitize    for compute-sanitizer: does nothing

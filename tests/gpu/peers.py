@@ -76,7 +76,8 @@ def find_nvbench():
         return os.environ["NVBENCH_PROGRAM"], None
     checkout = os.environ.get("NVBENCH", "")
     if not os.path.exists(os.path.join(checkout, "CMakeLists.txt")) or not checkout:
-        return None, "NVBENCH=DIR names no checkout of nvbench" if not checkout else f"{checkout} is no checkout of it"
+        return None, ("NVBENCH=DIR does not name a checkout of nvbench" if not checkout else
+                      f"{checkout} is not a checkout of nvbench")
     folder = os.path.join(BUILD, "nvbench")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:

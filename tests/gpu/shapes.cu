@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
     __CUDA_ARCH__ != 890
 #define FEW_BLOCKS 4
 #else
-#define FEW_BLOCKS 2 // the other architectures keep fewer threads resident per SM
+#define FEW_BLOCKS 2 // architectures with fewer than 2048 resident threads per SM
 #endif
 __global__ void __launch_bounds__(512, FEW_BLOCKS) few_registers(const float* x, float* y, unsigned slot) {
     begins(slot); // v has 32 elements per thread, so most of it is spilled
@@ -316,7 +316,7 @@ __global__ void reversed_in_shared(const float* x, float* y, int n) {
 KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
     int bytes = (int)kb_int(kb, "kib") * 1024, n = bytes / 4;
     if (bytes > attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
-        kb_skip(kb, "a block may have less shared memory");
+        kb_skip(kb, "this GPU allows less shared memory per block");
         return;
     }
     float *x = filled(kb, 132ll * n), *y = KB_ALLOC(kb, float, 132ll * n), in[64] = { 0 }, out[64] = { 1 };

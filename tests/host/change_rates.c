@@ -202,7 +202,7 @@ static void test_memory(void) {
 
 static void test_holm(void) {
     kbi_chance p[5] = { { 0.01, 0 }, { 0.04, 1 }, { 0.03, 2 }, { 0.005, 3 }, { 0.5, 4 } };
-    // 0.04 * 2 = 0.08 is less than 0.09, the preceding adjusted value, so the adjusted value becomes 0.09
+    // Holm's adjusted values must not fall: 0.04 * 2 = 0.08 is below the preceding value 0.09, so 0.09 is used
     const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 };
     const int64_t at[5] = { 3, 0, 2, 1, 4 };
     kbi_holm(p, 5);

@@ -228,8 +228,8 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// The benchmark functions below destroy state that all cases share. After such a case, an ordinary case must still
-// be measured.
+// The benchmark functions below destroy state that all cases share. After a case that destroys this state, the
+// next case must still be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -740,8 +740,8 @@ static void check_known(const char* arguments, int want) {
     }
 }
 
-// Without a measured overhead, the true time must be within the interval, and the record must say that the bias is
-// fitted.
+// If the event overhead is not measured, the true time must still be within the interval, and the record must say
+// that the bias is fitted.
 static void check_fitted(const char* arguments, int want) {
     run(arguments);
     CHECK_INT(file.n, want);
@@ -945,7 +945,7 @@ static void test_devices(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "CLOCK_VARIES"), "%s: flags %s", text(i, "name"), text(i, "flags"));
         CHECK_THAT(!strstr(text(i, "message"), "clock fell"), "%s: %s", text(i, "name"), text(i, "message"));
     }
-    // A device hangs while it starts: Ctrl-C must end the wait.
+    // If a device hangs while it starts, Ctrl-C must end the program.
     pid_t process = fork();
     if (process == 0) {
         setenv("VIRTUAL_HANG", "1", 1);
@@ -1180,7 +1180,8 @@ static void test_roofs(void) {
         // the rates of f32 and f16 are closer to the peak of another dtype than to the peak of their own dtype
         bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16");
         if (percent && !impossible && highest)
-            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08); // the peak includes the launch latency
+            // tolerance 8 %, because the measured peak includes the launch latency
+            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08);
     }
     static const char* const roofs[] = { "f32", "f16" };
     for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
@@ -1259,7 +1260,7 @@ static void test_rotation(void) {
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "cache"), "\"rotate\"");
         CHECK_STR(text(i, "shared_buffers"), STAGES ? "true" : "false");
-        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06); // one set of data, without copies
+        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06); // memory of one set of data
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
     struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
@@ -1267,7 +1268,7 @@ static void test_rotation(void) {
     CHECK_INT(one.said, 20); // the baseline and its A/A control
     if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
-    CHECK_INT(two.least, two.most); // all copies are launched equally often
+    CHECK_INT(two.least, two.most); // equally many launches per copy of the data
     CHECK_THAT(two.least > 100, "the work on a copy of the data was launched %d times", two.least);
     // A sample that launches the work on all copies of the data may last longer than 2 ms. Each long sample fills
     // a whole slot of a round, so that there are enough rounds.
@@ -1798,7 +1799,8 @@ int main(int argc, char** argv) {
     }
     // Under a tool that waits for every launch, no gate can be used; the times must still be correct.
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
-    // A tool recognised by its library: all cases run briefly and are checked, but nothing is timed.
+    // If kbench recognises a tool by the library that the tool loads, all cases run briefly and are checked, but
+    // nothing is timed.
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op known,rivals -a bytes=24 -a ns=2000,20000");
     CHECK_INT(file.n, 5);
     for (int i = 0; i < file.n; i++) {

@@ -991,8 +991,8 @@ static void test_buffers(void) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
             n++;
         }
-    // 0: the buffer contains no records; 1: CUPTI is not open; 2: kbench's array of records is full; 3: a callback
-    // is set
+    // The loop completes a CUPTI buffer in four ways. 0: the buffer contains no records; 1: CUPTI is not open; 2:
+    // kbench's array of records is full; 3: a callback is set.
     for (int how = 0; how < 4; how++) {
         int n = c->n = how == 2 ? KBI_SPANS : 4;
         c->open = how != 1, came = looked = 0;

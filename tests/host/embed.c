@@ -124,7 +124,7 @@ static void test_contest(void) {
         CHECK_INT(g.jobs[i].checks, i ? 2 : 3);
         CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
-    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as its control
+    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as A/A control
     game_free(&g);
 }
 

@@ -401,7 +401,7 @@ static void test_contest(void) {
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
     CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
-    // the baseline failed: no speedup, but the correct implementation keeps its time
+    // if the baseline fails, no speedup is known, but the correct implementation keeps its time
     int right = record("wrong_first", "right");
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
@@ -413,7 +413,7 @@ static void test_contest(void) {
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
     // the A/A control runs even if --iters sets the number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
-    // the script gives the baseline and its control the same time
+    // the script gives the baseline and its A/A control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
     // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single
