@@ -215,9 +215,11 @@ static void test_holm(void) {
 // -- repeats -----------------------------------------------------------------------------------------------
 
 typedef struct tally {
-    // found: percentage of the changed cases in which the change is found. The other members are percentages of
-    // the comparisons of two runs. alarms: any case is called a regression; changed: any case is called different;
-    // wrong: an unchanged or faster case is called a regression; all: every change is found.
+    // alarms: percentage of comparisons in which at least one case is called a regression
+    // changed: percentage of comparisons in which at least one case is called faster or slower
+    // found: percentage of the changed cases in which the change is found
+    // all: percentage of comparisons in which every change is found
+    // wrong: percentage of comparisons in which an unchanged or faster case is called a regression
     double alarms, changed, found, all, wrong, severe;
 } tally;
 
@@ -307,8 +309,8 @@ static void test_repeats(void) {
         CHECK_THAT(at_most(fast.wrong, 5, times / 2) && fast.all >= (of[i].runs == 8 ? 50
                                                                      : i             ? 100
                                                                                      : 98),
-                   "%s: with faster cases, %.1f %% report a regression, %.1f %% find all improvements", of[i].name,
-                   fast.wrong, fast.all);
+                   "%s: with faster cases, %.1f %% of comparisons report a regression, %.1f %% find all improvements",
+                   of[i].name, fast.wrong, fast.all);
     }
     // negative control: with one process and no assumed noise, over 5 % of the comparisons call equal runs a
     // regression, so at_most() must be false
@@ -318,7 +320,8 @@ static void test_repeats(void) {
     tally t = repeat(&cpu, false, 0, 0, &bare, times);
     show("  one process, no assumed noise, threshold 0: %.1f %% of equal runs are called a regression\n",
          t.alarms);
-    CHECK_THAT(!at_most(t.alarms, 5, times), "assumed noise 0: %.1f %% regressions, not over 5 %%", t.alarms);
+    CHECK_THAT(!at_most(t.alarms, 5, times),
+               "assumed noise 0: over 5 %% of comparisons should report a regression, but %.1f %% do", t.alarms);
 }
 
 // -- races -------------------------------------------------------------------------------------------------

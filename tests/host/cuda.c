@@ -677,7 +677,7 @@ static void check_no_output(const char* what) {
     CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
 }
 
-// Runs this program. Settings NAME=VALUE of the environment may precede the arguments of the program.
+// Runs this program. Environment variables, as NAME=VALUE, may precede the arguments of the program.
 static void start(const char* arguments) {
     char command[1000];
     const char* rest = arguments;
@@ -911,7 +911,7 @@ static void test_devices(void) {
     check_output("1 of 2 cases have a record");
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "device"), i / 2);
-    run(known); // all cases are done
+    run(known); // all cases have a record
     check_output("2 of 2 cases have a record");
     check_no_output("0 of 2 cases have a record");
     check_output("4 cases: 4 ok");
@@ -1467,7 +1467,8 @@ static void test_audit(void) {
     check_output("no GPU 2: this machine has 2");
 }
 
-// For the inspection, a separate process runs each block once without timing and records its CUDA calls.
+// For the inspection of a block, a separate process runs the block once without timing and records the block's
+// CUDA calls.
 static void test_inspected(void) {
     static const struct {
         const char *impl, *flag, *says; // flag: expected flag; NULL: the case must have a time

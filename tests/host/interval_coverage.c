@@ -211,7 +211,9 @@ static void test_shared_error(void) {
         }
         show("  normal, n 100       %6.2f %%  %7.1f  %18.1f\n", 100 * sd, percent, without);
         CHECK_THAT(at_least(percent, 93, runs), "sd %.4f: %.1f %% of intervals are valid", sd, percent);
-        if (i == 2) CHECK_THAT(!at_least(without, 93, runs), "valid without the common error: %.1f %%", without);
+        if (i == 2)
+            CHECK_THAT(!at_least(without, 93, runs), "%.1f %% of intervals are valid without the common error",
+                       without);
     }
 }
 
@@ -508,7 +510,8 @@ static void test_comparisons(void) {
     // negative control: with autocorrelated rounds, over 5 % of the intervals are invalid, so at_most() must be
     // false
     const verdicts blind = comparisons(ROUNDS, 7, 0, 0.01, 0, runs);
-    CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: %.1f %% invalid", blind.interval);
+    CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: %.1f %% of intervals invalid",
+               blind.interval);
 }
 
 int main(int argc, char** argv) {
