@@ -84,7 +84,7 @@ run peers --rounds 4
 check_rc "peers.py" 0
 check_not_out "nothing is left out" 'left out'
 check_out "the truth first" '^truth by CUPTI [0-9.]+ s$'
-check_out "nvbench by its defaults" '^by its defaults: nvbench [0-9.]+ s; at [0-9]+ s$'
+check_out "nvbench by its defaults" '^nvbench with default options took [0-9.]+ s; [0-9]+ s since the start$'
 check_out "a round with all" '^round 1: .*do_bench [0-9.]+ s'
 if grep '^round 2:' "$out" | grep -q do_bench; then fail "do_bench in every round"; else pass; fi
 check_out "a line of the table" '^spin/cycles=500 +10\.000 \| +10\.050 +0\.000 +0\.00  \| +12\.500 +1\.000 +8\.00\* \|'
@@ -93,7 +93,7 @@ check_out "kbench: two right" '^kbench median +spread within .*: +3 of 3; median
 check_out "nvbench: none, and wide" '^nvbench median +spread within .*: +0 of 3; .* of CUPTI: +0 of 3, mean error +14\.6 %; kbench.s spread no wider: 3 of 3$'
 check_out "do_bench" '^do_bench median +spread .*: +3 of 3; .* of CUPTI: +0 of 3, mean error +23\.3 %'
 check_out "one process" '^nvbench default +one process; median within .* of CUPTI: +0 of 3'
-check_out "the wall" '^wall of a process, median s: kbench [0-9.]+, nvbench [0-9.]+, do_bench [0-9.]+; nvbench options: --timeout 0.1 --no-batch; all [0-9]+ s$'
+check_out "the wall" '^median run time of a process in s: kbench [0-9.]+, nvbench [0-9.]+, do_bench [0-9.]+; nvbench options: --timeout 0.1 --no-batch; total [0-9]+ s$'
 check "the record" python3 -c '
 import json, sys
 r = json.load(open(sys.argv[1]))
@@ -103,9 +103,9 @@ assert r["runs"][1]["meta"]["nvbench"]["samples"]["copy/impl=one/kib=16"] == 100
 
 run peers --sweep --full "--timeout 0.1"
 check_rc "--sweep" 0
-check_out "kbench sweeps all" '^kbench by its defaults: 200 cases in [0-9.]+ s$'
-check_out "nvbench a twentieth" '^nvbench by its defaults: 10 cases in .* times as long$'
-check_out "--full" '^nvbench --timeout 0.1: 200 cases in '
+check_out "kbench sweeps all" '^kbench with default options: 200 cases in [0-9.]+ s$'
+check_out "nvbench a twentieth" '^nvbench with default options: 10 cases in .* times as long as kbench$'
+check_out "--full" '^nvbench with --timeout 0.1: 200 cases in '
 check "its record" python3 -c '
 import json, sys
 r = json.load(open(sys.argv[1]))
@@ -115,11 +115,11 @@ assert len(r["kbench"]) == len(r["nvbench_full"]) == 200 and r["nvbench_part"][0
 # missing harnesses are skipped, and the reason is printed
 run env -u NVBENCH -u NVBENCH_PROGRAM PYTHONPATH="$tmp/none" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
 check_rc "no peer" 0
-check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR names no checkout of nvbench'
+check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR does not name a checkout of nvbench'
 check_out "kbench alone" '^kbench median '
 check_not_out "of peers nothing" '^nvbench (median|default)'
 run env NVBENCH="$tmp" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
-check_out "no checkout" "^nvbench is left out: .* is no checkout of it"
+check_out "no checkout" "^nvbench is left out: .* is not a checkout of nvbench"
 mkdir -p "$tmp/checkout" && echo 'message(FATAL_ERROR "of no use")' > "$tmp/checkout/CMakeLists.txt"
 run env NVBENCH="$tmp/checkout" BUILD="$tmp" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
 check_rc "a checkout that does not build" 0

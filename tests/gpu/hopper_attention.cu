@@ -72,7 +72,8 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, Stay>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
 }
-// Launches flashmma. For d = 128, this function selects flashmma's configuration for GPUs with less shared memory.
+// Launches flashmma. For d = 128, this function selects flashmma's configuration for GPUs that have less shared
+// memory than this GPU.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
@@ -307,8 +308,8 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
         passed++;
     else
         report(r, dtype, s, fill,
-               off            ? ", o off by an element"
-               : operand >= 0 ? ", an input off by an element"
+               off            ? ", o misaligned by one element"
+               : operand >= 0 ? ", an input misaligned by one element"
                               : "",
                text, v);
     if (e != cudaSuccess) { // after a device error, every later CUDA call of this process fails
@@ -542,8 +543,8 @@ static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off
         failed++;
         printf("FAIL: %s backward, %s of %s %d heads, %d rows, d = %d%s, %s%s: %s", r.name, back_name[k],
                dtype_name[dtype], s.heads, s.n, s.d, s.causal ? ", causal" : "", back_fill_name[fill],
-               off            ? ", results off by an element"
-               : operand >= 0 ? ", an input off by an element"
+               off            ? ", results misaligned by one element"
+               : operand >= 0 ? ", an input misaligned by one element"
                               : "",
                text);
         if (v[k].bad && !as_is)
@@ -585,7 +586,7 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
 }
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
-// These shapes have more tiles than the device has SMs. Some shapes have many heads, and some have long rows.
+// Shapes with more tiles than the device has SMs: some have many heads, and some have long rows.
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
 // shapes for which several launches must give the same bits

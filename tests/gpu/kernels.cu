@@ -109,7 +109,7 @@ typedef struct {
     double* scales;
     // host memory; raw: bytes of an input; got: bytes of the tensor that were copied back from the device
     char *raw, *got;
-    // first guard, alignment, tensor, second guard; in host memory if the tensor must be there
+    // first guard, alignment, tensor, second guard; in host memory if the operation needs this tensor there
     char* dev;
     char *pinned, *pageable; // host memory, page-locked and pageable
     size_t bytes, room;
@@ -139,7 +139,7 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Sets keys that no query may select: in the first head all scores are -inf; in each other head the scores of most
+// Sets keys that no query may select: in the first head all scores are -inf; in all later heads the scores of most
 // keys are -inf.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
@@ -147,8 +147,8 @@ static void kill_keys(const job* j, side* x) {
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// Returns a logit of a row whose values, completely or in one half, are mask values or the extreme values of the
-// type.
+// Returns a logit of a row that holds only mask values and extreme values of the type: one value in the whole row,
+// or a different value in each half of the row.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -172,9 +172,9 @@ static void mask_rows(const job* j, side* x) {
     if (x->t.kind == KBK_T)
         for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
 }
-// Makes scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in each other head the
-// scores of two of three keys are equal. The scores are exact in any order of summation, so n equal maximal scores
-// have the probability 1/n each.
+// Makes scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in all later heads
+// every third key has a lower score, and the scores of the remaining keys are equal. The scores are exact in any
+// order of summation, so n equal maximal scores have the probability 1/n each.
 static void move_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     double q = j->dtype == KBK_F16 ? 1024 : ldexp(1.0, 40), k = j->dtype == KBK_F16 ? -32768 : ldexp(-1.0, 55);
@@ -204,8 +204,8 @@ static int may_be_infinite(const job* j, const side* x) {
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
-   enough gets NaN, +inf and -inf, and its last row gets a special value. Two inputs get no infinity at a chosen
-   place: x of layernorm, whose mean is computed in two steps, and inputs of attention backward, because attention
+   enough gets NaN, +inf and -inf. Small tensors and last rows get a special value, too, except in x of layernorm
+   forward and in the inputs of attention backward. The mean of layernorm is computed in two steps, and attention
    multiplies infinities by zeros beyond the last key. */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
@@ -443,8 +443,8 @@ static bool take_workspace(job* j, const kbk_variant* v) {
     return !j->work_bytes || j->work;
 }
 
-// Tests one variant on one prepared job at one set of offsets: launches it directly, then launches it again and
-// compares the bits of the outputs.
+// Tests one variant on the tensors of a job, whose buffers are shifted by offsets[shift]: launches the variant
+// twice and compares the bits of the outputs.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
@@ -544,7 +544,7 @@ static void try_without_optional(job* j, const kbk_variant* v, int shift) {
             if (turn && x->t.role != KBK_IN && x->t.optional && intact(x->got, x->room))
                 why = "wrote an output whose pointer is NULL";
             else if (turn && !x->t.optional && memcmp(first[k], x->got, x->room))
-                why = "without its optional outputs: different bits";
+                why = "different bits without the optional outputs";
             if (turn) free(first[k]);
         }
     }
@@ -554,7 +554,8 @@ static void try_without_optional(job* j, const kbk_variant* v, int shift) {
         passed++;
 }
 
-// Tests that a gradient that may overwrite its logits has the same bits in place as in separate memory.
+// Tests the operation whose gradient dx may overwrite the logits x: dx must have the same bits in the memory of x
+// as in separate memory.
 static void try_in_place(job* j, const kbk_variant* v, int shift) {
     side *x = &j->x[0], *dx = &j->x[j->n - 1];
     if (!is(v->op, "cross_entropy") || strcmp(dx->t.name, "dx") || sanitize || counting) return;
@@ -571,7 +572,7 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
         CUDA(cudaMemcpyAsync(to[turn], from, dx->bytes, cudaMemcpyDeviceToHost, stream));
         CUDA(cudaStreamSynchronize(stream));
     }
-    if (!why && memcmp(to[0], to[1], dx->bytes)) why = "in place of x: different bits";
+    if (!why && memcmp(to[0], to[1], dx->bytes)) why = "dx has different bits if it overwrites x";
     if (why)
         complain(j, v, shift, why, j->n - 1, NULL);
     else
@@ -611,7 +612,7 @@ static const dims pack_rows[] = {
     { 2, 32768, 1, 0 },
     { 2, 65536, 1, 0 },
     { 2, 160000, 1, 0 },
-    // rows so short that some warps have no elements, and so many rows that each row gets fewer threads
+    // rows so short that some warps have no elements; and many rows, for which kernels use fewer threads per row
     { 5, 584, 1, 0 },
     { 600, 1800, 1, 0 },
     { 540, 2120, 1, 0 },
@@ -629,11 +630,11 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// One shape per configuration of select, with rows that are 32-byte aligned: tiles of 128 x 256 with enough tiles;
-// ping-pong schedule; tiles of 144, 208 and (twice) 192 columns; tiles of 128 x 128 with short K; small tiles and
-// tiles with few rows; split-K; few rows in K-major layout, with a CTA per 32 columns and per 64 columns; copies
-// of 64 and of 256 elements of K for a large matrix. For rows that are not 32-byte aligned, select chooses wide
-// tiles or tiles of 192 columns.
+// One shape per configuration of the variant `select`, with rows that are 32-byte aligned: tiles of 128 x 256 with
+// enough tiles; ping-pong schedule; tiles of 144, 208 and (twice) 192 columns; tiles of 128 x 128 with short K;
+// small tiles and tiles with few rows; split-K; few rows in K-major layout, with a CTA per 32 columns and per 64
+// columns; copies of 64 and of 256 elements of K for a large matrix. For rows that are not 32-byte aligned,
+// `select` chooses wide tiles or tiles of 192 columns.
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
@@ -647,13 +648,14 @@ static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
-// something is 0
+// one or all of the sizes are 0
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
 // more 16-byte vectors than one wave of CTAs can process
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
-// fewer 16-byte vectors: one, two and four vectors per thread if each SM runs one CTA
+// one, two and four 16-byte vectors per thread if each SM runs one CTA
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
-// Row shapes that fill all SMs in kernels with a warp per row or with more elements per thread.
+// Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
+// elements.
 static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
 // Row shapes for kernels that process long rows. The shape 16400 x 2056 has more rows than the SMs process at
 // once, and for weighted_sum more data than L2 holds.
@@ -700,7 +702,7 @@ static const char* lacks(const kbk_variant* v, int dtype) {
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Returns whether a kind of inputs tests a property of the operation.
+// Returns whether inputs of the kind `fill` are useful for testing the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -864,7 +866,7 @@ static void run_sizes(const kbk_variant* v, int dtype) {
     // rows * cols, computed in 64 bits, overflows and gives 2^46
     a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64;
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows");
-    expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of such a shape", "not 0");
+    expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of a shape whose size overflows", "not 0");
     // the product of the sizes is 2^64, which is 0 in 64 bits
     a.s.rows = a.s.cols = (int64_t)1 << 32;
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows to 0");
@@ -887,12 +889,12 @@ static void run_elsewhere(const kbk_variant* v, int dtype) {
         expect_rejected(v, dtype, &a, "comp", "code that was not compiled");
         const long before = launches();
         const char* why = v->launch[dtype](&a, stream);
-        expect(v, dtype, why && launches() == before, "code that was not compiled, called directly", why);
+        expect(v, dtype, why && launches() == before, "a direct call of code that was not compiled", why);
     }
 }
-/* Tests shapes in which a size is 0. Outputs that still have elements and units must match the oracle, and nothing
-   else may be written. On a GPU, the written values are compared with the oracle. If the runtime is simulated and
-   executes no launches, only the calls of the runtime are checked. */
+/* Tests shapes in which a size is 0. If an output still has elements, such as sums over 0 rows, the output must
+   match the oracle. Nothing else may be written. On a GPU, the written values are compared with the oracle. If the
+   runtime is simulated and executes no launches, only the calls of the runtime are checked. */
 static void run_zero(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const kbk_args a = some_args(v, dtype, s);
@@ -931,7 +933,7 @@ static void run_faults(const kbk_op* op, int dtype) {
     CUDA(cudaDeviceSynchronize());
 }
 
-// Sums over 0 rows must be 0, and outputs that do not depend on units must still be written.
+// If a tensor has 0 rows, sums over its rows must still be written, as zeros, and nothing else may be written.
 static void run_no_rows(const kbk_op* op, int dtype) {
     enum { ROOM = 512 }; // bytes allocated per tensor, which exceed the size of every tensor
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
@@ -981,11 +983,11 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
                              stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-// Computes the oracle's outputs for one unit.
+// Computes the oracle's outputs for unit u, an independent part of the result such as a row.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
-    // memory for the inputs of one unit. op->ref gets pointers shifted back by the unit's offset, as if the memory
-    // were a part of the complete tensor.
+    // `in` holds only the inputs of unit u. op->ref indexes complete tensors, so it gets pointers that are shifted
+    // back by the offset of unit u.
     double* in[8] = {};
     const double* whole[8] = {};
     int ins = 0, outs = 0;
@@ -993,7 +995,7 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
         int64_t per = t[k].per_unit;
         size_t size = (size_t)kbk_kind_size(t[k].kind, dtype);
         if (t[k].role != KBK_IN) {
-            // an output that needs all units is not compared
+            // an output that is not divided into units, such as column sums, is not compared
             out[outs] = per ? (double*)malloc((size_t)per * 8) : NULL;
             out[KBK_OUTS + outs++] = per && t[k].scales ? (double*)malloc((size_t)t[k].scales * 8) : NULL;
             continue;
@@ -1009,7 +1011,8 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
     op->ref(s, kbk_dtype_size(dtype), whole, out, u, u + 1);
     for (int k = 0; k < ins; k++) free(in[k]);
 }
-// Returns whether the outputs of a unit match the oracle; if they do not, the report contains the reason.
+// Returns whether the outputs of unit u, such as row u, match the oracle; if they do not, the report contains the
+// reason.
 static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                        int64_t u, double** oracle, kbk_report* r) {
     int right = 1;
@@ -1055,7 +1058,7 @@ static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     return n > 1 && outputs;
 }
 static void run_large(const kbk_op* op) {
-    enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; rows are not multiples of it
+    enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; no row size is a multiple of the period
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
     // 2^31 + 229 thousand elements, with an odd row length

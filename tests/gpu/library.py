@@ -271,7 +271,8 @@ def one_gradient(k, dtype, more):
 
 
 def losses():
-    """With .mean(), all rows have the same incoming gradient; the kernel multiplies by it."""
+    """Tests gradients of losses. loss.mean() gives all rows the same incoming gradient, by which the kernel
+    multiplies the gradient of each row."""
     x = torch.randn(24, 50, device="cuda", requires_grad=True)
     t = torch.randint(0, 50, (24,), device="cuda")
     t[3] = -100

@@ -11,10 +11,10 @@ because it starts slowly. The second command (--sweep) times 200 copies of diffe
 with its default options; nvbench times every twentieth copy with its default options. With --full, nvbench also
 times all copies with the given options.
 
-NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (cmake downloads nvbench's
-dependencies). NVBENCH_PROGRAM is a program that cmake built from both. PEERS_LIBRARY is peers.cu as a shared
-library; by default NVCC builds it. do_bench needs torch and triton in the Python that runs this script. A harness
-that is missing is skipped, and the reason is printed."""
+NVBENCH is the folder of a checkout of nvbench. cmake builds nvbench together with tests/gpu/peers.cu, and
+downloads the dependencies of nvbench. NVBENCH_PROGRAM is a program that was already built from nvbench and
+peers.cu. PEERS_LIBRARY is peers.cu as a shared library; by default NVCC builds it. do_bench needs torch and triton
+in the Python that runs this script. A harness that is missing is skipped, and the reason is printed."""
 import argparse
 import ctypes
 import json
@@ -76,7 +76,8 @@ def find_nvbench():
         return os.environ["NVBENCH_PROGRAM"], None
     checkout = os.environ.get("NVBENCH", "")
     if not os.path.exists(os.path.join(checkout, "CMakeLists.txt")) or not checkout:
-        return None, "NVBENCH=DIR names no checkout of nvbench" if not checkout else f"{checkout} is no checkout of it"
+        return None, ("NVBENCH=DIR does not name a checkout of nvbench" if not checkout else
+                      f"{checkout} is not a checkout of nvbench")
     folder = os.path.join(BUILD, "nvbench")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
@@ -242,13 +243,13 @@ def compare(o, peers):
         for _ in range(o.default_rounds):
             runs.append(measure(o.program, {"nvbench": peers["nvbench"]}, [], True))
             runs[-1]["by_default"] = True
-            print("nvbench by default took %.1f s; elapsed %.0f s" % (runs[-1]["meta"]["nvbench"]["wall_s"],
-                                                                  time.monotonic() - began), flush=True)
+            print("nvbench with default options took %.1f s; %.0f s since the start" %
+                  (runs[-1]["meta"]["nvbench"]["wall_s"], time.monotonic() - began), flush=True)
     for i in range(o.rounds):
         here = {p: f for p, f in peers.items() if p != "do_bench" or i % 2 == 0}
         runs.append(measure(o.program, here, options, False))
         took = ", ".join("%s %.1f s" % (p, m["wall_s"]) for p, m in runs[-1]["meta"].items())
-        print("round %d: %s; elapsed %.0f s" % (i + 1, took, time.monotonic() - began), flush=True)
+        print("round %d: %s; %.0f s since the start" % (i + 1, took, time.monotonic() - began), flush=True)
     walls = table(truth, runs, o.rounds)
     print("median run time of a process in s: %s; nvbench options: %s; total %.0f s" % (walls, o.nvbench_options,
                                                                                time.monotonic() - began))
@@ -279,12 +280,12 @@ def sweep(o, peers):
         states, took, version = nvbench(peers["nvbench"], *axis(part))
         out.update(what=out["what"] + ", " + version, nvbench_part_wall_s=took, nvbench_part=of(states))
         each = took / len(part)
-        print("nvbench with default options: %d cases in %.1f s, %.1f s a case: %.0f times as long as kbench" %
+        print("nvbench with default options: %d cases in %.1f s, %.1f s per case, %.0f times as long as kbench" %
               (len(part), took, each, each * len(records) / wall), flush=True)
         if o.full is not None:
             states, took, _ = nvbench(peers["nvbench"], *axis(SWEEP), *o.full.split())
             out.update(nvbench_full_wall_s=took, nvbench_full_options=o.full, nvbench_full=of(states))
-            print("nvbench %s: %d cases in %.1f s: %.1f times as long as kbench" %
+            print("nvbench with %s: %d cases in %.1f s, %.1f times as long as kbench" %
                   (o.full, len(states), took, took / wall))
     return out
 

@@ -103,7 +103,8 @@ def times_from_c(library, files):
             words = [sys.executable, __file__, how, library, *map(str, sizes)]
             found.append(json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout))
     heads = ("C us", "Python", "+ torch", "do_bench", "triton", "profiler")
-    print(f"{'n':>10}" + "".join(f"{head:>10}" for head in heads) + "   C, Python and + torch of each process")
+    print(f"{'n':>10}" + "".join(f"{head:>10}" for head in heads) +
+          "   times of each process by C, by Python, by Python + torch")
     for i, n in enumerate(sizes):
         of_c, of_python = [1e3 * run[i]["time_ms"] for run in runs], [run[i] for run in of_process["--plain"]]
         beside = [[run[i][k] for run in of_process["--times"]] for k in range(4)]
@@ -146,8 +147,8 @@ def contests():
 
 
 def backward():
-    """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. Stream capture rejects
-    such a backward pass, but kbench must give it a time."""
+    """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. Stream capture rejects a
+    backward pass on a different stream, but kbench must measure its time."""
     x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
     dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
     norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)

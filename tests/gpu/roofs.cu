@@ -123,7 +123,8 @@ static void product(kb_state* kb) {
     l->prefer(&preference);
     l->prefer_more(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
     cublasStatus_t e = l->search(l->handle, what, in, in, out, out, preference, 1, &found, &many);
-    if (e != CUBLAS_STATUS_SUCCESS || !many) return kb_skip(kb, "cuBLASLt has no such product for this GPU");
+    if (e != CUBLAS_STATUS_SUCCESS || !many)
+        return kb_skip(kb, "cuBLASLt has no matrix product of this type for this GPU");
     const double one64 = 1;
     const float one32 = 1;
     const int32_t one_whole = 1;
@@ -156,8 +157,8 @@ struct memory_row {
 };
 
 // Returns an amount of work that, divided by the duration of the launch, gives 1.3 times the measured peak
-// `which`. kbench calls the benchmark function several times. Before the last call no duration is known, so
-// earlier calls return 0.
+// `which`. kbench calls the benchmark function several times. Before the last call no duration is known, so the
+// result is 0.
 static double too_much(kb_state* kb, int which) {
     kbi_run* run = kb->run;
     int first = which == KBI_NO_ROOF ? KBI_ROOF_COPY : which == KBI_ROOFS ? KBI_ROOF_F32 : which;
@@ -196,8 +197,8 @@ static void memory(kb_state* kb) {
         kb_bytes(kb, moved);
 }
 
-// Benchmarks one of two implementations of a copy: kbench's kernel, or cudaMemcpyAsync. The faster implementation
-// is the peak for cold copies of the same size.
+// Benchmarks one of two implementations of a copy: kbench's kernel, or cudaMemcpyAsync. The rate of the faster
+// implementation is the peak for cold copies of the same size.
 static void cold_copy(kb_state* kb, bool by_kernel) {
     int64_t half = *(const int64_t*)kb->user / 2;
     char *from = KB_ALLOC(kb, char, half), *to = KB_ALLOC(kb, char, half);

@@ -159,7 +159,7 @@ template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, ui
     }
 }
 // Makes every fourth row constant or nearly constant, so that the deviation must be computed from differences to
-// the mean. In another quarter of the rows, the first number is far from the remaining numbers.
+// the mean. In the rows 2, 6, 10 and so on, the first number is far from all other numbers.
 __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
     for (int64_t r = 4 * blockIdx.x; r < rows; r += 4 * gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols; c += blockDim.x)

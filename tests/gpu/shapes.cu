@@ -117,10 +117,11 @@ __device__ float warp_sum(float v) {
 /*  If a timed block launches several kernels, the time that CUPTI reports for all of them includes the gaps that
    tracing adds. Tracing also slows down a kernel whose thread blocks do not all start at once. On an H200, each
    wave of large thread blocks after the first wave adds 0.1 us under tracing, as the kernel's own timestamps show.
-   Therefore these two kinds of kernels measure their own time: the first thread block that starts and the last
-   thread block that ends write %globaltimer into the slot of the launch. Each launch also clears the slot for the
-   launch RING / 2 later, so half of the slots hold the timestamps of the latest launches. Traced runs measure the
-   difference between CUPTI's duration and the timestamps. */
+   Therefore timed blocks with several kernels, and kernels whose thread blocks do not all start at once, measure
+   their own time: the first thread block that starts and the last thread block that ends write %globaltimer into
+   the slot of the launch. Each launch also clears the slot for the launch RING / 2 later, so half of the slots
+   hold the timestamps of the latest launches. Traced runs measure the difference between CUPTI's duration and the
+   timestamps. */
 enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 
@@ -157,7 +158,7 @@ static void clear_stamps(kb_state* kb) {
     static unsigned long long cleared[RING][2];
     launches = 0;
     for (int i = 0; i < RING; i++) cleared[i][0] = ~0ull, cleared[i][1] = 0;
-    if (!ring()) return kb_fail(kb, "the timestamps have no memory");
+    if (!ring()) return kb_fail(kb, "no memory for the timestamps");
     kb_from_host(kb, ring(), cleared, sizeof cleared);
 }
 
@@ -282,7 +283,7 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
     __CUDA_ARCH__ != 890
 #define FEW_BLOCKS 4
 #else
-#define FEW_BLOCKS 2 // the other architectures keep fewer threads resident per SM
+#define FEW_BLOCKS 2 // architectures with fewer than 2048 resident threads per SM
 #endif
 __global__ void __launch_bounds__(512, FEW_BLOCKS) few_registers(const float* x, float* y, unsigned slot) {
     begins(slot); // v has 32 elements per thread, so most of it is spilled
@@ -315,7 +316,7 @@ __global__ void reversed_in_shared(const float* x, float* y, int n) {
 KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
     int bytes = (int)kb_int(kb, "kib") * 1024, n = bytes / 4;
     if (bytes > attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
-        kb_skip(kb, "a block may have less shared memory");
+        kb_skip(kb, "this GPU allows less shared memory per block");
         return;
     }
     float *x = filled(kb, 132ll * n), *y = KB_ALLOC(kb, float, 132ll * n), in[64] = { 0 }, out[64] = { 1 };

@@ -383,7 +383,7 @@ OTHER(fft, SIZES) {
     for (int i = 0; h && i < n; i++) sum += h[2 * i];
     kb_to_host(kb, first, y, sizeof first);
     double off = fabs(sum - first[0]) / sqrt((double)n);
-    kb_check_that(kb, off < 1e-4, off, 1e-4, "the first of it is %g, should be %g", first[0], sum);
+    kb_check_that(kb, off < 1e-4, off, 1e-4, "the first element is %g, should be %g", first[0], sum);
     cufftDestroy(plan);
 }
 OTHER(random, SIZES) { // each launch continues the sequence of the previous launch

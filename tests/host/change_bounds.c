@@ -352,8 +352,8 @@ static void test_past(void) {
     CHECK(kbi_is(t[0].last->name, "a") && kbi_is(t[1].last->name, "b") && kbi_is(t[3].last->name, "c"));
     CHECK(t[0].runs == 5 && t[1].runs == 6 && t[2].runs == 6 && t[3].runs == 5);
     CHECK(t[1].last->device == KB_NONE && t[2].last->device == 1 && t[2].sd > 1.5 * t[1].sd);
-    // a case with records of several devices takes the scatter of the device that scatters most; cases with other
-    // names have no effect
+    // if a case has records of several devices, the largest scatter of any device is used; records of other cases
+    // have no effect
     kb_result after[4] = { blank("b", 1), blank("bb", 1), blank("c", 1), blank("0", 1) };
     kbi_changes c = kbi_pair_records(after, 1, after, 4);
     kbi_changes_learn(&c, t, n);

@@ -202,7 +202,7 @@ static void test_memory(void) {
 
 static void test_holm(void) {
     kbi_chance p[5] = { { 0.01, 0 }, { 0.04, 1 }, { 0.03, 2 }, { 0.005, 3 }, { 0.5, 4 } };
-    // 0.04 * 2 = 0.08 is less than 0.09, the preceding adjusted value, so the adjusted value becomes 0.09
+    // Holm's adjusted values must not fall: 0.04 * 2 = 0.08 is below the preceding value 0.09, so 0.09 is used
     const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 };
     const int64_t at[5] = { 3, 0, 2, 1, 4 };
     kbi_holm(p, 5);
@@ -215,8 +215,11 @@ static void test_holm(void) {
 // -- repeats -----------------------------------------------------------------------------------------------
 
 typedef struct tally {
-    // found: percentage of the changed cases in which the change is found; all other members: percentage of the
-    // comparisons of two runs
+    // alarms: percentage of comparisons in which at least one case is called a regression
+    // changed: percentage of comparisons in which at least one case is called faster or slower
+    // found: percentage of the changed cases in which the change is found
+    // all: percentage of comparisons in which every change is found
+    // wrong: percentage of comparisons in which an unchanged or faster case is called a regression
     double alarms, changed, found, all, wrong, severe;
 } tally;
 
@@ -306,18 +309,19 @@ static void test_repeats(void) {
         CHECK_THAT(at_most(fast.wrong, 5, times / 2) && fast.all >= (of[i].runs == 8 ? 50
                                                                      : i             ? 100
                                                                                      : 98),
-                   "%s: improved runs: %.1f %% called a regression, all improvements found in %.1f %%", of[i].name,
-                   fast.wrong, fast.all);
+                   "%s: with faster cases, %.1f %% of comparisons report a regression, %.1f %% find all improvements",
+                   of[i].name, fast.wrong, fast.all);
     }
-    // proves that the limit of 5 % can be exceeded: with one process and no assumed noise, too many equal runs are
-    // called a regression
+    // negative control: with one process and no assumed noise, over 5 % of the comparisons call equal runs a
+    // regression, so at_most() must be false
     kbi_rules bare = usual();
     bare.threshold = bare.noise = 0;
     seed(2, 0);
     tally t = repeat(&cpu, false, 0, 0, &bare, times);
     show("  one process, no assumed noise, threshold 0: %.1f %% of equal runs are called a regression\n",
          t.alarms);
-    CHECK_THAT(!at_most(t.alarms, 5, times), "no assumed noise: only %.1f %% regressions", t.alarms);
+    CHECK_THAT(!at_most(t.alarms, 5, times),
+               "assumed noise 0: over 5 %% of comparisons should report a regression, but %.1f %% do", t.alarms);
 }
 
 // -- races -------------------------------------------------------------------------------------------------
@@ -494,7 +498,8 @@ static void test_trends_by_hand(void) {
     KBENCH_FREE(t);
 }
 
-// The severity depends on the ratio of the change to the threshold (time), or to twice the threshold (memory).
+// The severity of a longer time depends on the change divided by the threshold. The severity of more memory
+// depends on the change divided by twice the threshold.
 static void test_severity(void) {
     static const struct {
         double times;
@@ -506,12 +511,12 @@ static void test_severity(void) {
         memset(&c, 0, sizeof c);
         c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
-        // the severity is the more severe one of the change of the time and the change of the memory
+        // if both time and memory regressed, the higher of the two severities is reported
         c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical");
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }
-    // a change of exactly a multiple of the threshold has the next higher severity
+    // a change that equals the limit between two severities gets the higher severity
     kbi_change c;
     memset(&c, 0, sizeof c);
     c.more = true;

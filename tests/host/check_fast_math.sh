@@ -4,7 +4,8 @@
 # the option -Ofast.
 . tests/lib.sh
 : "${TEST_CFLAGS:=-O2 -g -Wall -Wextra -Werror}"
-# variant NAME COMMAND...: builds tests/host/check.c with the command, runs it, and adds its number of passed checks
+# variant NAME COMMAND...: builds tests/host/check.c with COMMAND and runs it; adds the number of passed checks to
+# $passed
 variant() {
     name=$1 && shift
     check "check.c $name" "$@" -I. -Itests -o "$tmp/check_exe" $libs || return

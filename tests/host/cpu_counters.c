@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the hardware counters of the CPU on a simulated Linux kernel. The environment variable VIRTUAL_PERF
 // selects whether the simulated Linux kernel supports, forbids or hides the counters, or lacks the system call.
-// Without arguments, this program is the test; with arguments, it is a program of benchmarks.
+// Without arguments, this program is the test; with arguments, it is a benchmark program.
 // a program of its own: this file replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
@@ -30,7 +30,7 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     if (strcmp(how, "forbids") == 0) return errno = EACCES, -1;
     if (strcmp(how, "hides") == 0 && attribute[0] == 0) return errno = ENOENT, -1;
     if (strcmp(how, "lacks") == 0) return errno = ENOSYS, -1;
-    if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1;         // few processors count stalls
+    if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1; // most processors cannot count stalls
     // the slots event must be the leader of its group
     if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1;
     int file = mkstemp(path);

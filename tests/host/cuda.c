@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the CUDA back end on the virtual GPU. Times of kernels of known duration must be correct in spite of the
 // simulated disturbances. If a block waits for the stream while the launch gate is closed, the wait must end.
-// Without arguments, this program is the test; with arguments, it is the program of benchmarks that the test runs.
+// Without arguments, this program is the test; with arguments, it is the benchmark program that the test runs.
 // measures time
 #include "test.h"
 #include "json.h"
@@ -64,9 +64,9 @@ KBENCH(waits) {
         cudaStreamSynchronize(kb->stream);
     }
 }
-// Stream capture rejects this timed block. If parameter at is 0, the function declares KB_EXPECT_NO_CAPTURE before
-// the block. If parameter at is 1 or 2, the function declares KB_EXPECT_NO_CAPTURE only under capture. If
-// parameter at is 2, the block also synchronises, which must be reported.
+// Stream capture rejects this timed block. If the axis `at` is 0, the function declares KB_EXPECT_NO_CAPTURE
+// before the block. If `at` is 1 or 2, the function declares KB_EXPECT_NO_CAPTURE only under capture. If `at` is
+// 2, the block synchronises, which must be reported.
 KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
     int64_t at = kb_int(kb, "at");
     if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
@@ -134,9 +134,10 @@ KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-// Each instance of an implementation, including the copies of its data for --rotate, fills its data with its own
-// number (the mark). Each launch of the instance adds 1 to the first element of the data (the counter). The
-// instance finally prints the address of its data, the counter, and "stands" if the data still contains the mark.
+// kbench calls the benchmark function of each implementation once, and with --rotate once more per copy of the
+// data. Each call fills its data with the number of the call (the mark). Each launch adds 1 to the first element
+// of the data (the counter). At its end, each call prints the address of its data, the counter, and "stands" if
+// the data still contains the mark.
 static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
@@ -227,8 +228,8 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// The benchmark functions below destroy state that all cases share. After such a case, an ordinary case must still
-// be measured.
+// The benchmark functions below destroy state that all cases share. After a case that destroys this state, the
+// next case must still be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -302,7 +303,7 @@ KBENCH(shrinks) {
     static double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
-KBENCH(shrinks_again) { // every call of the benchmark function restores the long duration
+KBENCH(shrinks_again) { // every call of the benchmark function starts again with a launch of 2 ms
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
@@ -612,7 +613,7 @@ static void beside_it(kb_state* kb, bool captured) {
     gpu.busy = false;
 }
 KBENCH(beside_always) { beside_it(kb, true); }
-KBENCH(beside_unsaid) { // the driver launches into the default stream: capture fails without a reason
+KBENCH(beside_unsaid) { // the driver launches into the default stream, so capture fails, but no call reports why
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         gpu.busy = !gpu.capture;
@@ -676,7 +677,7 @@ static void check_no_output(const char* what) {
     CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
 }
 
-// Runs this program. Settings NAME=VALUE of the environment may precede the arguments of the program.
+// Runs this program. Environment variables, as NAME=VALUE, may precede the arguments of the program.
 static void start(const char* arguments) {
     char command[1000];
     const char* rest = arguments;
@@ -739,8 +740,8 @@ static void check_known(const char* arguments, int want) {
     }
 }
 
-// Without a measured overhead, the true time must be within the interval, and the record must say that the bias is
-// fitted.
+// If the event overhead is not measured, the true time must still be within the interval, and the record must say
+// that the bias is fitted.
 static void check_fitted(const char* arguments, int want) {
     run(arguments);
     CHECK_INT(file.n, want);
@@ -769,7 +770,7 @@ static void check_word(const char* arguments, const char* word) {
 }
 
 // Each process of --procs places its data on other pages and at another offset; the first process uses the default
-// placement. The peak memory of a case does not include the padding.
+// placement. The peak memory of a case does not include the padding that shifts its data.
 typedef struct moved {
     int process, pages;
     unsigned long at, large;
@@ -910,7 +911,7 @@ static void test_devices(void) {
     check_output("1 of 2 cases have a record");
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "device"), i / 2);
-    run(known); // all cases are done
+    run(known); // all cases have a record
     check_output("2 of 2 cases have a record");
     check_no_output("0 of 2 cases have a record");
     check_output("4 cases: 4 ok");
@@ -918,8 +919,8 @@ static void test_devices(void) {
     json_free(&file);
     file = json_read(lines, 1);
     CHECK_INT(file.n, 4);
-    // A case that selects another device does not affect the next case. Memory that the pool holds for other code
-    // does not count as memory of the case.
+    // A case that selects another device does not affect the next case. Memory that the device's memory pool holds
+    // for other code does not count as memory of the case.
     run("VIRTUAL_DEVICES=2 --op strays,strays_not --fast");
     CHECK_INT(file.n, 2);
     CHECK_THAT(strstr(text(1, "message"), "on device 0") != NULL, "%s", text(1, "message"));
@@ -944,7 +945,7 @@ static void test_devices(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "CLOCK_VARIES"), "%s: flags %s", text(i, "name"), text(i, "flags"));
         CHECK_THAT(!strstr(text(i, "message"), "clock fell"), "%s: %s", text(i, "name"), text(i, "message"));
     }
-    // A device hangs while it starts: Ctrl-C must end the wait.
+    // If a device hangs while it starts, Ctrl-C must end the program.
     pid_t process = fork();
     if (process == 0) {
         setenv("VIRTUAL_HANG", "1", 1);
@@ -1176,10 +1177,11 @@ static void test_roofs(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF") == !impossible, "%s: flags %s, %s", name, text(i, "flags"),
                    text(i, "message"));
         CHECK_THAT(isnan(number(i, "time_ms")) == impossible, "%s: %s ms", name, text(i, "time_ms"));
-        // another roof is closer to the rate of f32 and f16 than the peak of their own dtype
+        // the rates of f32 and f16 are closer to the peak of another dtype than to the peak of their own dtype
         bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16");
         if (percent && !impossible && highest)
-            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08); // the peak includes the launch latency
+            // tolerance 8 %, because the measured peak includes the launch latency
+            CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08);
     }
     static const char* const roofs[] = { "f32", "f16" };
     for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
@@ -1222,8 +1224,9 @@ static void test_roofs(void) {
     check_output("f64 roof");
 }
 
-// Summary of the lines that the instances print. said: number of lines; places: number of distinct addresses;
-// gone: number of instances without their mark; least, most: smallest and largest number of launches of a copy.
+// Summary of the lines that in_turn_for prints, one line per call. said: number of lines; places: number of
+// distinct addresses in these lines; gone: number of calls whose data lost the mark; least, most: smallest and
+// largest number of launches that used the same copy of the data.
 struct ends {
     int said, places, gone, least, most;
 };
@@ -1257,7 +1260,7 @@ static void test_rotation(void) {
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "cache"), "\"rotate\"");
         CHECK_STR(text(i, "shared_buffers"), STAGES ? "true" : "false");
-        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06); // one set of data, without copies
+        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06); // memory of one set of data
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
     struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
@@ -1265,7 +1268,7 @@ static void test_rotation(void) {
     CHECK_INT(one.said, 20); // the baseline and its A/A control
     if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
-    CHECK_INT(two.least, two.most); // all copies are launched equally often
+    CHECK_INT(two.least, two.most); // equally many launches per copy of the data
     CHECK_THAT(two.least > 100, "the work on a copy of the data was launched %d times", two.least);
     // A sample that launches the work on all copies of the data may last longer than 2 ms. Each long sample fills
     // a whole slot of a round, so that there are enough rounds.
@@ -1282,8 +1285,8 @@ static void test_rotation(void) {
     run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=1 --op in_turn --impl one,two --fast --rotate");
     for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
-    // An implementation that allocates differently in its second call gets copies outside the shared buffers, and
-    // is still measured.
+    // If a benchmark function allocates more memory in its second call than in its first, the copies of its data
+    // are outside the shared buffers. The implementation is still measured.
     run("VIRTUAL_L2=1 --op unsteady --fast --rotate");
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"ok\"");
@@ -1306,7 +1309,7 @@ static void test_rotation(void) {
     }
 }
 
-// The self-test passes correct implementations, and reports planted mistakes by name and size.
+// The self-test must accept correct implementations, and report each deliberate mistake by its name.
 static void test_selftest(void) {
     static const char* const bars[] = { "evicted",
                                         "evicted, L2 set aside",
@@ -1329,8 +1332,8 @@ static void test_selftest(void) {
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
-    // The virtual GPU does not check addresses. Therefore the self-test does not detect the planted invalid
-    // address, and must report that it is not found.
+    // The virtual GPU does not check addresses. A kernel that deliberately uses an invalid address is therefore
+    // not detected, and the self-test must report this mistake as not found.
     check_output("FAIL  planted mistakes               18 of 19 were flagged and reported without a time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
@@ -1464,7 +1467,8 @@ static void test_audit(void) {
     check_output("no GPU 2: this machine has 2");
 }
 
-// For the inspection, a separate process runs each block once without timing and records its CUDA calls.
+// For the inspection of a block, a separate process runs the block once without timing and records the block's
+// CUDA calls.
 static void test_inspected(void) {
     static const struct {
         const char *impl, *flag, *says; // flag: expected flag; NULL: the case must have a time
@@ -1664,8 +1668,8 @@ static void test_in_process(void) {
     kb_result_free(&r);
 }
 
-// An implementation that breaks the device ends the measurement of the other implementations; their records say
-// so. After this test the device is lost, so test_lost_contest must be called last.
+// If one implementation breaks the device, the measurement of all other implementations ends, and their records
+// must name this reason. After this test the device is lost, so test_lost_contest must be called last.
 static void test_lost_contest(void) {
     int launches = 0;
     void* users[2] = { NULL, &launches };
@@ -1756,7 +1760,7 @@ int main(int argc, char** argv) {
     CHECK_INT(number(0, "samples"), 60);
     CHECK_THAT(number(0, "samples_retaken") > 30, "waits_late: %s taken again", text(0, "samples_retaken"));
     // A block that stream capture rejects is timed correctly with a gate, and a note says that the block was not
-    // audited. If the block synchronises, the record says so.
+    // audited. If the block synchronises, the record must contain the flag SYNC_INSIDE and no time.
     run("--op refuses --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1796,7 +1800,8 @@ int main(int argc, char** argv) {
     }
     // Under a tool that waits for every launch, no gate can be used; the times must still be correct.
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
-    // A tool recognised by its library: all cases run briefly and are checked, but nothing is timed.
+    // If kbench recognises a tool by the library that the tool loads, all cases run briefly and are checked, but
+    // nothing is timed.
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op known,rivals -a bytes=24 -a ns=2000,20000");
     CHECK_INT(file.n, 5);
     for (int i = 0; i < file.n; i++) {

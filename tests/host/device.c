@@ -436,8 +436,8 @@ static void test_calibration(void) {
     kbi_meter.gpu.multiprocessors = 1;
     CHECK_REAL(kbi_reference_time(KBI_COLD, &half), 1950, 1e-12);
     kbi_meter.gpu.multiprocessors = 132;
-    // Each launch configuration of an empty kernel gets one entry. A configuration that the GPU rejects gets the
-    // entry of the simplest configuration.
+    // The table of empty kernels has one entry per launch configuration. If the GPU rejects a configuration,
+    // kbench uses the entry of the simplest configuration instead.
     kbi_cu_launch real = kbi_meter.gpu.launch;
     c->n_empties = 0, kbi_meter.gpu.launch = take_launch, launched.error = 0;
     kbi_shape plainest = { 1, 32, 0, 1, 0, 1 }, other = { 1, 64, 0, 1, 0, 1 }, third = { 1, 96, 0, 1, 0, 1 };
@@ -457,9 +457,9 @@ static void test_calibration(void) {
         CHECK_REAL(c->graph_floor, 976, 0.01);
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    // If the empty kernel's own time is not measured, kbench estimates it as half of its upper limit. The upper
-    // limit is the time per launch in a graph of launches, plus the amount by which event times in cold mode
-    // exceed event times in hot mode.
+    // If the empty kernel's own time is not measured, kbench estimates the own time as half of its upper limit.
+    // The upper limit of the own time is the time per launch in a graph of launches, plus the amount by which
+    // event times in cold mode exceed event times in hot mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "estimated, not measured: half of the kernel's time in a graph");
     for (int mode = 0; mode < 2; mode++) {
@@ -473,10 +473,10 @@ static void test_calibration(void) {
         CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
-    // The event time of some launch configurations is longer than the event time of the simplest empty kernel. The
-    // excess may be a part of the empty kernel's own time, so the excess is added to the upper limit of the own
-    // time. If the time per launch in a graph is unknown or exceeds the event time, the upper limit is the
-    // complete event time.
+    // With some launch configurations, an empty kernel has a longer event time than with the simplest
+    // configuration. The difference may belong to the kernel's own time, so the difference is added to the upper
+    // limit of the own time. If the time per launch in a graph is unknown or exceeds the event time, the upper
+    // limit of the own time is the complete event time.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -628,8 +628,8 @@ static void test_seen(void) {
 }
 
 // If no separate process inspects the block, each run observes whether streams other than kb->stream are busy. If
-// two observations find the streams idle, the check ends without a flag. If four observations find the streams
-// busy, SIDE_STREAM is set.
+// two observations find all other streams idle, the check ends without a flag. If four observations find another
+// stream busy, the flag SIDE_STREAM is set.
 static void test_looks(void) {
     static const struct {
         const char* looks; // b: busy
@@ -991,8 +991,8 @@ static void test_buffers(void) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
             n++;
         }
-    // 0: the buffer contains no records; 1: CUPTI is not open; 2: kbench's array of records is full; 3: a callback
-    // is set
+    // The loop completes a CUPTI buffer in four ways. 0: the buffer contains no records; 1: CUPTI is not open; 2:
+    // kbench's array of records is full; 3: a callback is set.
     for (int how = 0; how < 4; how++) {
         int n = c->n = how == 2 ? KBI_SPANS : 4;
         c->open = how != 1, came = looked = 0;
@@ -1260,7 +1260,8 @@ static void test_joules(void) {
         CHECK_INT(e->each, batches[i].want);
     }
     // Tests whether kbench requests another batch of launches. The readings of the energy counter must span 2 s or
-    // 20 batches, but at most 10 s. The complete measurement may take twice as long as the span, plus 1 s.
+    // 20 batches, but at most 10 s. The energy measurement as a whole may take at most twice the time that the
+    // readings must span, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;
@@ -1320,7 +1321,7 @@ static void test_metrics(void) {
         if (r->n == 2) CHECK_STR(r->metrics[1], "c__d");
     }
     CHECK(!kbi_range_choose("lacks__1")), CHECK_INT(r->n, 0);
-    // If more metrics are requested by name, only the first KBI_METRICS are measured.
+    // If more than KBI_METRICS metrics are requested by name, only the first KBI_METRICS of them are measured.
     char many[512] = "";
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);

@@ -124,7 +124,7 @@ static void test_contest(void) {
         CHECK_INT(g.jobs[i].checks, i ? 2 : 3);
         CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
-    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as its control
+    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as A/A control
     game_free(&g);
 }
 
@@ -261,7 +261,7 @@ static void test_descriptions(void) {
     CHECK(!kb_compare(g.descs, g.fns, g.users, 0, g.results) && !kb_compare(g.descs, NULL, g.users, 1, g.results));
     CHECK(!kb_compare(g.descs, g.fns, g.users, 1, NULL));
     CHECK_INT(g.jobs[0].runs, 0);
-    r = kb_close(NULL); // kb_open returns NULL if memory is exhausted
+    r = kb_close(NULL); // kb_open may have returned NULL, if memory is exhausted
     CHECK_INT(r.status, KB_FAILED), CHECK((r.flags >> KB_FLAG_OOM) & 1), CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 }

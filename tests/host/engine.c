@@ -77,7 +77,7 @@ static void test_absolute(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function takes %g ms", r.time_ms);
     kb_result_free(&r);
-    kbi_meter.wall_step = 1000; // simulates a coarse clock; a sample lasts 1000 times its resolution
+    kbi_meter.wall_step = 1000; // simulates a coarse clock; samples last 1000 times the clock's resolution
     for (int i = 0; i < 2; i++) {
         r = kb_run(&d, nothing, NULL);
         double us = (double)r.launches_per_sample * r.time_ms * 1e3;

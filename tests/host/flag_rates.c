@@ -107,8 +107,8 @@ static int64_t enough(int64_t most) {
     return n;
 }
 
-// Sets the circumstances of undisturbed samples. Half of the warm-ups did not finish, as on a busy machine. In a
-// tenth of the cases the clock varied, but the times did not.
+// Sets the warm-up state, the clock and the bias error of a case with undisturbed samples. Half of the warm-ups
+// did not finish, as on a busy machine. In a tenth of the cases the clock varied, but the times did not.
 static void surround(kbi_measured* m, double time) {
     begin(m, "cold");
     m->settled = uniform() < 0.5;
@@ -170,7 +170,7 @@ static void test_evidence(shares* s) {
             tell(s, judge(&m, KBI_MIN((int64_t)samples, (int64_t)MOST)));
         }
     }
-    CHECK_THAT(s->cases >= 200, "only %d cases in the evidence", s->cases);
+    CHECK_THAT(s->cases >= 200, "only %d cases in tests/evidence", s->cases);
     free(all);
 }
 
@@ -248,9 +248,9 @@ static void test_planted(void) {
     m.settled = 1;
     CHECK(!has(judge(&m, 200), KB_FLAG_UNSETTLED));
     CHECK(has(judge(&m, 200), KB_FLAG_DRIFT) || has(judge(&m, 200), KB_FLAG_AUTOCORR));
-    m.settled = 0; // the warm-up did not finish, but the times are steady
+    m.settled = 0; // the warm-up ended too early, but all samples are steady
     fill(1e4, 0.002);
-    check_planted("steady times after an unfinished warm-up", &m, 200, KB_FLAG_COUNT);
+    check_planted("steady samples after a warm-up that ended too early", &m, 200, KB_FLAG_COUNT);
     m.settled = 1;
 
     for (int i = 0; i < MOST; i++) ns[i] = 1e4 * (1 + 0.002 * i) * (1 + 0.002 * normal());

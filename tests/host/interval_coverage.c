@@ -98,10 +98,10 @@ static void draw(int model, int n, double cv, double* low, double* high) {
     if (model == QUANTISED) *low = 2016, *high = 1984;
 }
 
-// Computes an interval from block medians: ranks 2 and 9 of the medians of 10 consecutive blocks. If the block
-// medians are independent, the block interval contains the true median in 97.9 % of the cases. The tests compare
-// the width of kbench's interval with the width of the block interval. The tests also use the block interval to
-// prove that the tests detect an invalid interval.
+// Computes an interval from block medians: ranks 2 and 9 of the medians of 10 consecutive blocks of samples. If
+// the block medians are independent, this interval contains the true median in 97.9 % of the cases. The tests
+// compare the width of kbench's interval with the width of the interval from block medians. For autocorrelated
+// samples, the interval from block medians is invalid, and the tests must detect this.
 static void block_interval(int n, double* scratch, double* lo, double* hi) {
     double blocks[KBI_STATS_BLOCKS];
     kbi_block_medians(sample, n, scratch, blocks);
@@ -150,10 +150,13 @@ static void test_median(void) {
                        h.percent, bar);
             if (model == NORMAL)
                 CHECK_THAT(h.width <= 1.3, "n %d: %.2f times the width of the block interval", n, h.width);
-            if (model <= QUANTISED) CHECK_THAT(h.enough >= 90, "%s, n %d: a guess", model_name[model], n);
-            // proves that test_median can fail: the block-median interval is invalid for autocorrelated samples
+            if (model <= QUANTISED)
+                CHECK_THAT(h.enough >= 90, "%s, n %d: effective sample size too small", model_name[model], n);
+            // negative control: for autocorrelated samples the block-median interval is invalid, and at_least()
+            // must be false
             if (model == AR9 && n == 30)
-                CHECK_THAT(!at_least(h.blocks, bar, runs), "block medians hold %.1f %%", h.blocks);
+                CHECK_THAT(!at_least(h.blocks, bar, runs), "%.1f %% of block-median intervals are valid",
+                           h.blocks);
         }
     }
 }
@@ -207,8 +210,10 @@ static void test_shared_error(void) {
             percent += 100.0 / runs * (lo <= 1 && 1 <= hi);
         }
         show("  normal, n 100       %6.2f %%  %7.1f  %18.1f\n", 100 * sd, percent, without);
-        CHECK_THAT(at_least(percent, 93, runs), "sd %.4f: held %.1f %%", sd, percent);
-        if (i == 2) CHECK_THAT(!at_least(without, 93, runs), "ignoring the common error: %.1f %% valid", without);
+        CHECK_THAT(at_least(percent, 93, runs), "sd %.4f: %.1f %% of intervals are valid", sd, percent);
+        if (i == 2)
+            CHECK_THAT(!at_least(without, 93, runs), "%.1f %% of intervals are valid without the common error",
+                       without);
     }
 }
 
@@ -218,8 +223,12 @@ enum { EQUAL, LOG_VARIANCES, TENTH, WORLDS };
 static const char* const world_name[] = { "equal variances", "log-normal variances", "noise x 3 in a tenth" };
 
 typedef struct spreads {
-    // held, noisy, next, plain, own: percentage of valid intervals; width: mean width relative to intervals that
-    // use only the variance of their own case
+    // held: percentage of kbench's intervals that contain the true value
+    // noisy: percentage of kbench's intervals that contain the true value, in cases with three times the scatter
+    // plain: percentage of kbench's intervals that contain the median of 15 other processes
+    // next: the same percentage after each interval is widened by the error of the median of 15 other processes
+    // own: percentage of intervals computed from the variance of a single case that contain the true value
+    // width: mean width of kbench's intervals, divided by the mean width of intervals from a single case
     double held, noisy, next, plain, own, width;
     int runs, noisy_runs;
 } spreads;
@@ -276,13 +285,15 @@ static void test_processes(void) {
                 const spreads s = spread(world, cases, counts[i], test_rounds(3000) / cases);
                 show("  %-26s %4d  %5d  %7.1f  %11.1f  %13.1f  %12.2f  %20.1f  %19.1f\n", world_name[world],
                      counts[i], cases, s.held, s.noisy, s.own, s.width, s.plain, s.next);
-                CHECK_THAT(at_least(s.held, 94, s.runs), "%s, %d processes, %d cases: held %.1f %%",
+                CHECK_THAT(at_least(s.held, 94, s.runs), "%s, %d processes, %d cases: %.1f %% of intervals valid",
                            world_name[world], counts[i], cases, s.held);
-                CHECK_THAT(at_least(s.next, 94, s.runs), "%s, %d processes, %d cases: %.1f %% hold others' median",
+                CHECK_THAT(at_least(s.next, 94, s.runs),
+                           "%s, %d processes, %d cases: %.1f %% of intervals contain the median of 15 others",
                            world_name[world], counts[i], cases, s.next);
                 if (world == TENTH && cases > 1)
                     CHECK_THAT(at_least(s.noisy, 85, s.noisy_runs),
-                               "%d processes, %d cases: held %.1f %% of the noisy cases", counts[i], cases, s.noisy);
+                               "%d processes, %d cases: %.1f %% of the noisy cases' intervals are valid", counts[i],
+                               cases, s.noisy);
                 // an interval that pools the variances of several cases is narrower than an interval from one case
                 if (world == EQUAL && cases == 30 && counts[i] == 3)
                     CHECK_THAT(s.width < 0.9, "pooling gives %.2f times the unpooled width", s.width);
@@ -295,7 +306,7 @@ static void test_processes(void) {
 // skewed, or comes from two placements of the data, from a coarse timer, or from medians of autocorrelated
 // samples. Values are scaled to standard deviation 1 and mean 0.
 enum { SKEWED, TWO_PLACES, RARE_PLACE, STEPS, OF_AR, SCATTERS };
-static const char* const scatter_name[] = { "log-normal", "two placements", "one process in ten",
+static const char* const scatter_name[] = { "log-normal", "two placements", "one slow process in ten",
                                             "steps of 2 sd", "medians of AR(1) 0.9" };
 static double scattered(int scatter) {
     static double scratch[200];
@@ -311,9 +322,9 @@ static double scattered(int scatter) {
 
 typedef struct outcomes {
     double mean, next, alarms,
-        // mean, next: percentage of cases whose interval contains the mean, or the median of 15 other processes;
-        // alarms: percentage of comparisons that call equal implementations different; found: percentage of
-        // comparisons that find a difference of 2 %
+        // mean: percentage of cases whose interval contains the mean of the distribution; next: percentage of
+        // cases whose interval contains the median of 15 other processes; alarms: percentage of comparisons that
+        // call equal implementations different; found: percentage of comparisons that find a difference of 2 %
         found;
     int runs;
 } outcomes;
@@ -354,15 +365,16 @@ static outcomes scatter_of(int scatter, int runs) {
     return o;
 }
 
-// The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal. The
-// limits in test_scatter are for five other distributions, to which kbench was not tuned. With these five
-// distributions of process times, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97
-// % of the cases. The 82 % are for data with two placements that half of the processes use each, because the
-// median jumps between the placements. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97
-// % of the cases. The 41 % are for a distribution in which a tenth of the processes is slow, because 59 of 100
-// sets of five processes contain no slow process. Equal implementations are never called different. An
-// implementation that takes 2 % longer (four standard deviations of a process) is found in 92, 100, 84, 93 and 98
-// % of the cases.
+// The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal.
+// test_scatter uses five other distributions of the process times, to which kbench was not tuned. In the order of
+// scatter_name, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of the cases. If
+// the data is equally often in one of two places, only 82 % of the intervals contain the median of 15 other
+// processes, because the median jumps between the times of the two places. In the order of scatter_name, the
+// interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. If one process in ten is
+// slow, only 41 % of the intervals contain the mean, because 59 of 100 sets of five processes contain no slow
+// process. In the order of scatter_name, a slowdown of 2 % is found in 92, 100, 84, 93 and 98 % of the cases. The
+// slowdown of 2 % is four standard deviations of a process's time. In these simulations, equal implementations are
+// never called different.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
@@ -372,13 +384,18 @@ static void test_scatter(void) {
         const outcomes o = scatter_of(scatter, test_rounds(400));
         const char* name = scatter_name[scatter];
         show("  %-24s %11.1f %21.1f %24.1f %11.1f\n", name, o.mean, o.next, o.alarms, o.found);
-        CHECK_THAT(at_least(o.mean, bars[scatter].mean, o.runs), "%s: the mean in %.1f %%", name, o.mean);
-        CHECK_THAT(at_least(o.next, bars[scatter].next, o.runs), "%s: others' median in %.1f %%", name, o.next);
-        CHECK_THAT(at_most(o.alarms, 5, o.runs), "%s: %.1f %% called different", name, o.alarms);
-        CHECK_THAT(at_least(o.found, bars[scatter].found, o.runs), "%s: 2 %% found in %.1f %%", name, o.found);
-        // proves that the limits of test_scatter can be missed
+        CHECK_THAT(at_least(o.mean, bars[scatter].mean, o.runs), "%s: %.1f %% of intervals contain the mean", name,
+                   o.mean);
+        CHECK_THAT(at_least(o.next, bars[scatter].next, o.runs),
+                   "%s: %.1f %% of intervals contain the median of 15 others", name, o.next);
+        CHECK_THAT(at_most(o.alarms, 5, o.runs), "%s: %.1f %% of equal implementations are called different", name,
+                   o.alarms);
+        CHECK_THAT(at_least(o.found, bars[scatter].found, o.runs),
+                   "%s: a slowdown of 2 %% is found in %.1f %% of the cases", name, o.found);
+        // negative control: with one slow process in ten, too few intervals contain the mean, so at_least() must
+        // be false
         if (scatter == RARE_PLACE)
-            CHECK_THAT(!at_least(o.mean, 90, o.runs), "%s: the mean in %.1f %%", name, o.mean);
+            CHECK_THAT(!at_least(o.mean, 90, o.runs), "%s: %.1f %% of intervals contain the mean", name, o.mean);
     }
 }
 
@@ -391,8 +408,10 @@ enum { ARMS = 9 };
 static kbi_member arm[ARMS];
 
 typedef struct verdicts {
-    // percentages of the comparisons, except equivalent: percentage of the pairs of equal implementations; rounds:
-    // mean number of rounds
+    // different: percentage of comparisons that call equal implementations different; interval: percentage of
+    // comparisons in which the interval of two equal implementations excludes the ratio 1; found: percentage of
+    // comparisons that call the slower implementation slower; equivalent: percentage of pairs of equal
+    // implementations with the verdict EQUIVALENT; rounds: mean number of rounds
     double different, interval, found, equivalent, rounds;
 } verdicts;
 
@@ -459,9 +478,9 @@ static verdicts comparisons(int noise, int others, double gain, double sd, int f
 
 // Tests comparisons with sequential stopping: a comparison ends when its intervals are narrow, whatever the sign
 // of the difference is. Sequential stopping hardly raises the rate of false alarms above 5 %, as the column
-// "interval alone" shows. Autocorrelated rounds make the interval invalid, but not the verdict. For the verdict
-// "different", the difference must also exceed the difference between the baseline and its A/A control, and a
-// difference of 1 % must be outside the interval.
+// "interval alone" shows. Autocorrelated rounds make the interval invalid, but not the verdict. A verdict
+// "different" requires a difference that exceeds the difference between the baseline and its A/A control, and an
+// interval that excludes a difference of 1 %.
 static void test_comparisons(void) {
     const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);
     show("comparisons                sd  others   equal kernels called different %%   interval alone   fixed at 32 rounds"
@@ -488,9 +507,11 @@ static void test_comparisons(void) {
             }
         }
     }
-    // proves that test_comparisons can fail: autocorrelated rounds make more than 5 % of the intervals invalid
+    // negative control: with autocorrelated rounds, over 5 % of the intervals are invalid, so at_most() must be
+    // false
     const verdicts blind = comparisons(ROUNDS, 7, 0, 0.01, 0, runs);
-    CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: only %.1f %%", blind.interval);
+    CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: %.1f %% of intervals invalid",
+               blind.interval);
 }
 
 int main(int argc, char** argv) {

@@ -188,7 +188,7 @@ static void test_times(void) {
     m.bias_error_ns = 1e6, r.flags = 0;
     kbi_judge_times(&r, &m);
     CHECK(r.time_ms_ci_low == 0 && r.time_ms_ci_high > 3.1);
-    // the precision comes from the interval before its lower end is clipped at 0
+    // the precision is computed before the lower end of the interval is clipped at 0
     CHECK_REAL(r.precision, 1.96 / 1.195, 0.01);
     // A failed case with all findings at once has no time, but keeps the message of the failure.
     fresh("cold");
@@ -247,7 +247,8 @@ static void test_rates(void) {
         { NAN, 5e5, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 50 },
         { 6e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 60 },
         { 4e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 50 },
-        // the case reaches an equal share of the memory peak and of the arithmetic peak, so it is bound by memory
+        // if the rate reaches equal shares of the memory peak and of the arithmetic peak, memory counts as the
+        // bound
         { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 },
         { NAN, 2.09e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 104.5 },
         // the rate exceeds the f32 peak, so the case used the tensor cores
@@ -373,7 +374,7 @@ static union {
     char room[16384];
 } seen;
 
-static void count(const char* name, double value) { // adds a counter without the texts of a profile
+static void count(const char* name, double value) { // adds a counter that has only a name and a value
     kbi_counter* c = kbi_counters_at(&seen.in) + seen.in.counters++;
     memset(c, 0, sizeof *c);
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -729,14 +730,15 @@ static void test_rivals(void) {
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->control_ns = NULL;
-        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // the bias is half of the time of 1 ms
-        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of both errors together: 1 % of 1 ms
+        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // 0.5 ms, half of the time (1 ms)
+        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of both errors' sum: 1 % of 1 ms
         if (what == 10) mine->empty = 1;
         judge_group();
         const kb_result* of = &contest.of[1];
         bool met = what < 4 || what > 6;
-        // 7: the noise floor is unknown, because there is no A/A control. 10: the two cases subtracted the biases
-        // of different launch configurations, and the error of their difference may be 2 %.
+        // Condition 7: the noise floor is unknown, because there is no A/A control. Condition 10: the two cases
+        // subtract the biases of different launch configurations, and the difference of these biases may be wrong
+        // by 2 %.
         bool unsure = !met || what == 1 || what == 2 || what == 7 || what == 10;
         kb_verdict want = what == 6 ? KB_NO_VERDICT : unsure ? KB_UNRESOLVED : KB_FASTER;
         CHECK_THAT(of->verdict == want, "condition %d: verdict %d", what, (int)of->verdict);
@@ -776,9 +778,9 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // The error of the bias is 20 ns. A time of 30 ns may then truly be 13 ns, so 13 and 30 ns are not different;
-    // 13 and 60 ns are. If the error exceeds the time, the true time is unknown, and the upper limit of the ratio
-    // is 1000 times the measured ratio.
+    // If the error of the bias is 20 ns, a time of 30 ns may truly be 13 ns. Times of 13 and 30 ns must then not
+    // be called different, but times of 13 and 60 ns must. If the error of the bias exceeds the time, the true
+    // time is unknown, and the upper limit of the ratio is 1000 times the measured ratio.
     static const struct {
         double ms[2], error_ns;
         kb_verdict verdict;

@@ -16,7 +16,7 @@ static double noise(int64_t i) { // -1 to 1, reproducible: SplitMix64
     return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
 }
 
-// returns the time in ns of sample i of a case; the name of the operation selects the planted behaviour
+// returns the time in ns of sample i of a case; the name of the operation selects how the times behave
 static double script(const char* name, int64_t i, uint64_t* flags) {
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
     double steady = 10000 * (1 + 0.002 * noise(i));
@@ -35,13 +35,13 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
         return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
     // slow samples move the mean by 8 %, but not the median
     if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);
-    // one slow launch in about 100, since a sample is a mean of eight launches
+    // a sample is the mean of eight launches, so one slow sample in 12 means one slow launch in about 100
     if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
     if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // slow samples move the mean by 15 %
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
-    // half of the samples have either value, so the median may be 7000 or 10000
+    // half of the samples take 7000 ns and half 10000 ns, so the median may be either of these times
     if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000;
     if (IS("constant")) return 10000;
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
@@ -49,7 +49,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("negative")) return -steady;
     // most times are below the resolution of the clock
     if (IS("nothing")) return i % 10 == 0 ? 20 : 0;
-    // a negative time, which occurs if a time is a difference and the subtracted time was disturbed
+    // a time that is the difference of two readings is negative if the subtracted reading was disturbed
     if (IS("dips")) return i == 20 ? -100 : steady;
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("apart") || IS("beside"))
@@ -312,8 +312,9 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// Without shared buffers, different addresses of the data may change the time by up to 3 %. For a smaller
-// difference, kbench gives no verdict; if the difference is significant, kbench sets the flag PLACEMENT.
+// Without shared buffers, different addresses of the data may change the time by up to 3 %. If two implementations
+// differ by less than 3 %, kbench gives no verdict. If a difference below 3 % is significant, kbench sets the flag
+// PLACEMENT.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
 // under a sanitizer buffers are not shared, so that the sanitizer can check the space between two allocations
@@ -400,19 +401,19 @@ static void test_contest(void) {
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
     CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
-    // the baseline failed: no speedup, but the correct implementation keeps its time
+    // if the baseline fails, no speedup is known, but the correct implementation keeps its time
     int right = record("wrong_first", "right");
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
     CHECK_STR(get(right, "rating"), "\"excellent\"");
-    // a baseline with a withheld time gives no speedup either
+    // if the time of the baseline is withheld, no implementation gets a speedup
     withheld("too_fast_first", "above", "ABOVE_ROOF");
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
     // the A/A control runs even if --iters sets the number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
-    // the script gives the baseline and its control the same time
+    // the script gives the baseline and its A/A control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
     // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single

@@ -93,8 +93,8 @@ static void test_signatures(void) {
 }
 
 /* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors), with two
-   exceptions. For access patterns, only the useful bytes of an input count. For the embedding lookup, only the
-   expected number of distinct rows counts, if the ids are uniform. */
+   exceptions. For access patterns, only the useful bytes of an input are counted. For an embedding lookup with
+   uniform ids, only the expected number of distinct rows is counted. */
 static void test_bytes_are_tensors(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++)
         for (int elem = 2; elem <= 4; elem += 2) {
@@ -144,7 +144,7 @@ static void test_dropout(void) {
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
     double p = 1 - 6554 / 65536.0;
-    check(wrong == 0, "element i uses 16 bits, number i mod 8, of random block i / 8");
+    check(wrong == 0, "element i uses the 16-bit word i mod 8 of the random block i / 8");
     check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "number of kept elements, within five standard deviations");
     check(all == N && none == 0, "p = 0 keeps all, p = 1 nothing");
 }
@@ -463,8 +463,8 @@ static void test_matmul_e4m3(void) {
     check(wrong == 0, "K = 0: zeros for any scale factor");
 }
 
-// Reference outputs that are computed one unit at a time equal the outputs of all units at once. Output pointers
-// that are NULL are not written.
+// A unit is an independent part of a result, such as a row. An oracle must compute the same outputs one unit per
+// call and all units in one call. Outputs whose pointers are NULL are not written.
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
@@ -515,7 +515,7 @@ static void test_verifier(void) {
         run_ref("softmax", &s, in, out);
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
-        check(r.norm > 0 || d == KBK_F32, "the relative norm of the error is the rounding error");
+        check(r.norm > 0 || d == KBK_F32, "rounding to 16 bits gives an error norm above 0");
         // the check finds an element that was never written (all bytes 0xFF)
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
@@ -544,9 +544,9 @@ static void test_verifier(void) {
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a missing NaN");
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "an expected NaN");
-        // the check also works for a unit other than the first
+        // kbk_verify can check the second row without the first row
         double* want[8] = { y + C };
-        check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "a unit by itself");
+        check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "the second row without the first row");
         free(x), free(y), free(got);
     }
 }
@@ -599,7 +599,7 @@ static void test_table(void) {
             if (w->op == v->op && (w->dtypes & v->dtypes) && w->rung >= v->rung) twice++;
         }
     }
-    check(twice == 0, "rows are unique, ordered by rung within a type, and have a note");
+    check(twice == 0, "rows of kbk_table are unique, ordered by rung within a type, and have a note");
     check(kbk_find("softmax", "fwd", "nothing") == NULL && kbk_find_op("nothing", "fwd") == NULL,
           "unknown names are not found");
     kbk_args a;
@@ -705,7 +705,7 @@ static void test_tf32(void) {
     for (int i = 0; i < N; i++) y[i] = 1 + i / 64.0, size[i] = y[i], got[i] = (float)(y[i] * (1 - 0x1.8p-11));
     kbk_op tf32 = kbk_op_of(v), f32 = kbk_op_of(other);
     check(kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may truncate 13 bits of both inputs");
-    check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "no other variant may truncate 13 bits");
+    check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "without tf32, truncating 13 bits fails");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32: an error of 2^-9 fails");
     // A is copied if it is not contiguous along K; B is copied if, in addition, TMA cannot load it
@@ -773,7 +773,7 @@ static void test_launch_arguments(void) {
           "a mean over no columns has no value");
 }
 
-/* If one size is 0, all remaining outputs are finite, and sums over no elements are 0. */
+/* If one size is 0, every output that still has elements is finite, and sums over no elements are 0. */
 static void test_zero_sizes(void) {
     for (int i = 0; i < KBK_OP_COUNT * 16; i++) {
         const kbk_op* op = &kbk_ops[i / 16];
@@ -781,7 +781,7 @@ static void test_zero_sizes(void) {
         kbk_shape s = shape(i & 1 ? 0 : 5, i & 2 ? 0 : 7, i & 4 ? 0 : 3);
         double *in[8] = { NULL }, *out[2 * KBK_OUTS] = { NULL };
         if (i & 8) s.batch = 0;
-        if (!strcmp(op->name, "embedding") && !s.vocabulary) continue; // every id is out of range, so its row is NaN
+        if (!strcmp(op->name, "embedding") && !s.vocabulary) continue; // all ids are out of range: all rows are NaN
         const int64_t units = op->units(&s);
         const int n = op->tensors(&s, t);
         int ins = 0, outs = 0;
