@@ -516,8 +516,8 @@ static void test_plans(void) {
 }
 
 // With -a, an axis of integers accepts any positive value. With -a, an axis accepts a negative value only if the
-// program declares a negative value for this axis. It accepts 0 only if the program declares 0 or a negative
-// value.
+// program declares a negative value for this axis. With -a, an axis accepts the value 0 only if the program
+// declares 0 or a negative value for this axis.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),

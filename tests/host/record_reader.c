@@ -432,7 +432,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // line: a line of the file; record: the line is a complete record; old: the line is an incomplete record
+    // record: `line` is a complete record; old: kbench recognises `line` as an incomplete record
     static const struct {
         const char* line;
         bool record, old;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests how rates are judged against planted peaks. A case whose rate exceeds the device's peak gets the flag
+// Tests how rates are judged against simulated peaks. A case whose rate exceeds the device's peak gets the flag
 // ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
 // applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
-// worker has died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
-// scripted times of 10 us.
+// worker has died. Without arguments, this program is the test; with arguments, it is a benchmark program whose
+// times are set to 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// Returns planted peaks in 1e12 operations or bytes per second, and logs each request for a peak. The environment
-// variable ROOFS selects a simulated machine that lacks some peaks.
+// Returns a simulated peak in 1e12 operations or bytes per second, and logs each request for a peak. The
+// environment variable ROOFS selects a simulated machine that lacks some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
@@ -328,8 +328,8 @@ static void test_judge(void) {
     r = judged_in(&m, 2e-6, 8e6, NAN);
     CHECK(above(&r));
     kb_result_free(&r);
-    // Data that takes less power reaches higher rates (900e12). ABOVE_ROOF is set only if the rate also exceeds
-    // the maximum for low-power data.
+    // With zeros as data, a GPU takes less power and reaches a higher peak (here 900e12 FLOP/s). ABOVE_ROOF is set
+    // only if the rate also exceeds the peak with zeros.
     m.arithmetic = KB_BF16;
     m.roofs.most[KBI_ROOF_BF16] = m.roofs.most[KBI_ROOF_F16] = 900e12;
     r = judged(&m, NAN, 940e12 * SECONDS);

@@ -642,7 +642,7 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // tests single changes: the words for a change, and whether a shortened list of changes includes it
+    // for one change at a time: tests the text, and whether a shortened list of changes includes the change
     kb_result before, after;
     kbi_change c;
     const char* colour;
@@ -1070,7 +1070,7 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        // the character before the range, its first, its last, and the one after the range
+        // tests the last character before the range, its first and last character, and the first one after it
         for (int k = -1; k < 3; k++) {
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from
