@@ -7,8 +7,9 @@ names, and size.
 
 A section begins with a ruler, then `  >>tag  text`. In kbench.h, the title of a section after the line "Stop here"
 begins with the section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before
-each use, so a function can normally call only functions of earlier stages. A function can still call a function of
-a later stage if that function is public or has a forward declaration. This script finds both kinds of calls.
+each use, so a function can normally call only functions of earlier stages. The compiler accepts a call of a
+function of a later stage only if that function is public or has a forward declaration; this script reports such
+calls.
 """
 import re
 import sys

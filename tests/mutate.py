@@ -543,7 +543,7 @@ class Tests:
 
     def moved(self, header, lines):
         """Converts execution counts that were measured with an earlier version of the header: line numbers of the
-        earlier version become line numbers of this version. Lines that this version lacks are omitted."""
+        earlier version become line numbers of this version. Lines that are not in this version are omitted."""
         if header == self.header:
             return lines
         if header not in self.moves:
@@ -594,7 +594,7 @@ class Tests:
             first, last = s.function_at[line]
             if not code or not any(k in self.by_line for k in code):
                 code = set(range(first, last + 1)) & self.executable
-                # some tests in NOT_O0 would execute this line, but are too slow with gcov's counters
+                # falls back to the tests of NOT_O0, which gcov's counters would slow down too much
                 if not any(k in self.by_line for k in code):
                     return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
         elif not code:

@@ -73,8 +73,9 @@ if [ -n "$sanitize" ]; then
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
-# A shell starts background jobs with SIGINT and SIGQUIT ignored. A test would inherit this, and its tests of these
-# signals would fail, because kbench does not handle a signal that is ignored. env therefore restores the defaults.
+# A shell starts background jobs with SIGINT and SIGQUIT ignored. A program inherits ignored signals, and kbench
+# does not handle a signal that is ignored. `env --default-signal` therefore starts each test with the default
+# handling.
 if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
 # says FILE ERE: tests whether a comment in the first 20 lines of the test matches ERE
@@ -145,7 +146,7 @@ END
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
     else
-        echo "$CXX cannot compile $source as C++20 (see $logs/$name.log). Its tests are compiled separately."
+        echo "$CXX cannot compile $source as C++20 (see $logs/$name.log). The tests in it are compiled separately."
         echo failed > "$logs/together_$name"
     fi
 }

@@ -8,7 +8,7 @@ The sample is drawn from comments, documents, docstrings and messages of all sou
 line of output is FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by
 its line of code. Without --seed, every call draws different sentences; the seed is printed on stderr. With --words
 WORD,WORD... the script draws no sample, but prints every sentence that contains one of the given words or phrases.
-The exit code is then 1 if such a sentence exists.
+With --words, the exit code is 1 if a sentence is printed.
 """
 import argparse
 import inspect

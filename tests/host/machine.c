@@ -41,7 +41,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    // facts whose files do not exist are empty
+    // a fact is empty if the file from which kbench reads it does not exist
     CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source"));
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);

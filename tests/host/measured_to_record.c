@@ -770,8 +770,8 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // no outputs are saved here; kbench then checks the outputs once more only if the block is called by pointer
-    // and launches of the block were compared
+    // without saved outputs, kbench checks the outputs once more only if the block is called by pointer and
+    // launches of the block were compared
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);

@@ -50,7 +50,7 @@ static void test_ncu_tables(void) {
         if (row) kbi_putf(&text, "%.*s%s\n", (int)(end - at), at, more);
     }
     CHECK(read_text(text.s));
-    CHECK_INT(looks.n, 10); // five profiles from each table: the case was complete when its launches were repeated
+    CHECK_INT(looks.n, 10); // launches in the second table do not join the five profiles of the first table
     if (looks.n == 10) {
         CHECK_STR(looks.of[6].kernel, look(0, "void scale")->kernel);
         CHECK_INT(looks.of[6].calls, 2);

@@ -77,8 +77,8 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
     // on a GPU, noise does not excuse a missed threshold
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG);
-    // the interval 0.98 +- 0.011 reaches above 0.99, so the 2 % could be a difference of less than 1 %; on a host
-    // this counts as noise, because code placement alone can change a time by 1 %
+    // The interval 0.98 +- 0.011 reaches above 0.99, so the slowdown may be less than 1 %. On a host, a result
+    // that may be less than 1 % counts as noise, because code placement alone can change a time by 1 %.
     reach = 0.011;
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, false), KBI_DROWNED);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, true), KBI_WRONG);

@@ -711,8 +711,8 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
-    // A case whose processes have exactly equal times does not change the scatter of the other cases. This must
-    // hold for every index of this case.
+    // a case whose processes have exactly equal times does not change the scatter of the other cases, whatever its
+    // index is
     kbi_spread agreed[5], without[4];
     for (int c = 0; c < 4; c++) {
         const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };

@@ -642,7 +642,7 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // for one change at a time: tests the text, and whether a shortened list of changes includes the change
+    // tests the text that describes a change, and whether a shortened list of changes includes this change
     kb_result before, after;
     kbi_change c;
     const char* colour;

@@ -512,7 +512,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.pending = false;
         gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
         gpu.drift = 60 * sin(gpu.launches / 900.0);
-        gpu.now += 13.7; // shifts the virtual time by a fraction of a clock tick
+        gpu.now += 13.7; // less than a tick of the event clock (32 ns), so that the rounding of event times varies
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
