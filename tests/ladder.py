@@ -46,7 +46,7 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-# 2048 rows: the largest number of keys that the variant `naive` supports
+# sequences of 2048 tokens, because the attention variant `naive` supports at most 2048 keys
 HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)
 LARGE = {'n': 268435456}
 # maps (operation, direction, type) to the shape at which this ladder is measured

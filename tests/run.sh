@@ -141,7 +141,7 @@ END
         echo '}'
     } > "$source"
     [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
-    # __OPTIMIZE__ makes kbench regard the build as optimised, because kbench flags times of unoptimised builds
+    # kbench flags the times of an unoptimised build; __OPTIMIZE__ makes kbench regard this -O0 build as optimised
     if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"

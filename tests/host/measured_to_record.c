@@ -1307,7 +1307,7 @@ static void test_inside(void) {
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
-    // end = 0: the instrument gets enough data; end = 1: the case ends before that
+    // end = 0: the instrument gets enough data; end = 1: the case ends before the instrument has enough data
     for (int end = 0; end < 2; end++) {
         memset(&looks, 0, sizeof looks);
         looks.more = 1;

@@ -235,7 +235,8 @@ static void test_rows(void) {
     for (int i = 0; i < KBI_ROOFS; i++) CHECK_INT(measured(kbi_roof_names[i]), 1);
 }
 
-// Without cuBLASLt, the tensor core peaks are unknown: no rate is above them, and no percentage is reported.
+// Without cuBLASLt, the peaks of the tensor cores are unknown. For these peaks, kbench then neither sets
+// ABOVE_ROOF nor reports a percentage.
 static void test_no_cublas(void) {
     run("no cublas", "--exclude ^dies");
     check_roof("f32", "f32", 55 / 0.6);
@@ -255,8 +256,8 @@ static void test_no_cublas(void) {
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak. A peak that does not exist is judged differently from a peak that
-// could not be measured.
+// A device without fp8 units has no fp8 peak, so fp8 data is judged by the peak of another type. If a peak exists
+// but could not be measured, kbench uses no other peak in its place.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);

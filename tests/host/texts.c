@@ -696,8 +696,8 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // tests summaries of many changes: first with one nonzero count, then with several counts, of which the
-    // summary names the most important one first
+    // Tests summaries of many changes, first with one nonzero count, then with several nonzero counts. A summary
+    // must begin with its most important count.
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -1057,8 +1057,8 @@ static void test_metrics(void) {
     kb_result_free(&r), kb_result_free(&other);
 }
 
-// Tests the display width of characters at the ends of their ranges, the part of a text that fits in a width, and
-// shortening in the middle.
+// Tests the display width of characters (the first and last of each range), the part of a text that fits in a
+// given width, and how a long text is shortened in the middle.
 static void test_room(void) {
     static const struct {
         unsigned from, to;
