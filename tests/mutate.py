@@ -48,7 +48,8 @@ KEYWORDS = set("return case if else for while do switch sizeof goto break contin
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)
     |(?P<sign>->|\+\+|--|<<=|>>=|&&|\|\||\#\#|[-+*/%&|^<>=!]=|<<|>>|\.\.\.|.)""", re.X | re.S)
-# a pragma disables optimisation for most of the header; without -O1, even 0 + x and x would give different code
+# To compare object code, most functions of the header must be compiled with -O1 instead of their pragma -O0 or
+# -Og: without optimisation, even 0 + x and x give different code.
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
@@ -77,9 +78,9 @@ if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # the program contains 
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
 # This code makes processes that end without exit() write their coverage counts, too. A signal handler writes the
-# counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the worker
-# write its counts. After writing, a process resets its counts, so that it does not write them twice if it
-# continues.
+# coverage counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the
+# worker write its coverage counts. After writing, a process resets its coverage counts, so that a process that
+# continues does not write them twice.
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>

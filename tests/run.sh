@@ -32,9 +32,10 @@
 #
 # The programs of tests/host are compiled together, because nearly all of their code is kbench itself. Each program
 # becomes a namespace of one C++ file, which is compiled without warnings and without optimisation. The programs
-# that use the virtual GPU are combined in a C++ file of their own. Each program runs separately and has its own
-# counts. In four cases, each program is compiled separately, as C and with warnings as errors: with --all, with
-# --sanitize, for a test named on the command line, and if the combined file does not compile. A program with a
+# that use the virtual GPU are combined in a C++ file of their own. Each program runs separately and prints its own
+# numbers of passed and failed checks. In four cases, each program is compiled separately, as C and with warnings
+# as errors: with --all, with --sanitize, for a test named on the command line, and if the combined file does not
+# compile. A program with a
 # comment "a program of its own: REASON" in its head is always compiled separately, for example because it replaces
 # functions of the C library.
 

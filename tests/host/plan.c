@@ -120,7 +120,8 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
-// Two output options must not name the same file, even if its name is written in two ways.
+// Two output options must not name the same file, even if the two names are written differently (such as a and
+// ./a).
 static void test_apart(void) {
     static const struct {
         const char* line;

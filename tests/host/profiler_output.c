@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the parser of the output of ncu and nsys: units, numbers, other output in between, and launches that
-// marker kernels assign to cases. The test files have the same columns as the output of known versions of ncu and
-// nsys.
+// marker kernels assign to cases. The test files in tests/fixtures have the columns that ncu and nsys print.
 #include "test.h"
 #include "kit.h"
 

@@ -570,8 +570,8 @@ static void test_coverage(void) {
 }
 
 // Returns the percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first
-// is slower by `gain`. Each round measures the two implementations in random order. Times have noise of 1 %,
-// outliers, and a drift, a sudden change or autocorrelated noise of the machine.
+// is slower by `gain`. Each round measures the two implementations in random order. The simulated times have noise
+// of 1 %, outliers, and, depending on the arguments, a drift, a sudden change or autocorrelated noise.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;

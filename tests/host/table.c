@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the table of hand-written records. The headings of machines and groups, and the units, must be correct for
-// any order of the records and any text in them.
+// Tests the table that kbench prints for hand-written records. The headings of machines and groups, and the units,
+// must be correct for any order of the records and any text in them.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

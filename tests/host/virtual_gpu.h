@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
 // real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
-// longer for launches with many kernels, and differ between pairs of events. A closed launch gate blocks the
-// stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML,
-// CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
+// longer for launches with many kernels. Two pairs of events around the same work give different times. A closed
+// launch gate blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA
+// runtime, the driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -18,9 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Replacements of system functions that kbench calls, so that a test can make them fail. mmap fails after
-// VIRTUAL_STACKS stacks for suspended benchmark functions. A handler that signal() sets is removed after its first
-// signal. fork fails on request, and dlopen finds the simulated CUDA libraries.
+// These functions replace system functions that kbench calls, so that a test can make the calls fail. kbench
+// allocates a stack for each suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With
+// VIRTUAL_SYSTEM_V, a handler that signal() sets is removed after its first signal. fork fails on request. dlopen
+// finds the simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
