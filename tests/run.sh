@@ -35,9 +35,8 @@
 # that use the virtual GPU are combined in a C++ file of their own. Each program runs separately and prints its own
 # numbers of passed and failed checks. In four cases, each program is compiled separately, as C and with warnings
 # as errors: with --all, with --sanitize, for a test named on the command line, and if the combined file does not
-# compile. A program with a
-# comment "a program of its own: REASON" in its head is always compiled separately, for example because it replaces
-# functions of the C library.
+# compile. A program with a comment "a program of its own: REASON" in its head is always compiled separately, for
+# example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"

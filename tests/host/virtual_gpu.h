@@ -1035,7 +1035,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("null")) of->blocks = (int)gx; // a kbi_null launch with several blocks is a marker launch
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
-             // kernels that may have any launch configuration
+             // the virtual GPU does not check the launch configuration of these kernels
              strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
