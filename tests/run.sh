@@ -146,7 +146,7 @@ END
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
     else
-        echo "$CXX cannot compile $source as C++20 (see $logs/$name.log). The tests in it are compiled separately."
+        echo "$source does not compile as C++20 by $CXX (see $logs/$name.log): the tests in it are compiled separately"
         echo failed > "$logs/together_$name"
     fi
 }
