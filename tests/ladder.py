@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Generates the measured columns of the cards in kbench_kernels.cuh, and the ladder in the documents, from the
-records in tests/evidence/ladder.json.
+"""Generates tables of measured values from the records in tests/evidence/ladder.json. kbench_kernels.cuh shows a
+table below the card (description) of each operation. README.md and examples/README.md show the table of matmul.
 
     ladder.py --check                 prints each difference from the evidence; the exit code is 1 if there is one
     ladder.py --write                 writes the columns: the text between `/*  measured OPERATION DIRECTION: TYPE` and
@@ -11,19 +11,21 @@ records in tests/evidence/ladder.json.
     ladder.py --diff OP               prints the lines that change from each kernel of a ladder to the next
     --evidence FILE: another file of records;  --root DIR: another copy of the sources
 
---check also checks two parts of the manual: the list of variant words, and the reading order. It also checks the
-lines of kbench_kernels.cuh that mark the end of the teaching rungs.
+--check also checks two parts of the manual in kbench_kernels.cuh: the list of words that name variants of a
+kernel, and the reading order. In kbench_kernels.cuh, --check also finds missing lines that mark the end of the
+teaching rungs.
 
-The first line of the columns has the arithmetic intensity and the floor (a lower bound of the time). The floor is the
-larger of two times: bytes divided by the bandwidth of copy, and FLOPs divided by the rate of a matrix product. FLOPs
-and bytes come from the formulas in kbench_kernels.cuh, compiled by $CC. The rates of an H200 are in this script. For
-the GPU on which the columns were measured, the bandwidth and the FLOP rate come from its records of copy and matmul.
+The first line of a table has the arithmetic intensity and the floor (a lower bound of the time). The floor is the
+larger of two times: bytes divided by the bandwidth of copy, and FLOPs divided by the rate of a matrix product.
+FLOPs and bytes come from the formulas in kbench_kernels.cuh, compiled by $CC. For an H200, this script contains
+the bandwidth and the FLOP rate. For the GPU that was measured, both rates come from the records of copy and
+matmul.
 
-After the first line, each line describes one rung: number, name, time, percentage of the measured peak, gain over the
-previous rung, registers per thread, achieved occupancy, percentage of the DRAM bandwidth, bank conflicts of shared
-memory per launch, and the note of the table. The gain is the speed relative to the previous measured rung of the same
-element type; if rungs between the two were not measured, the number of the previous rung follows. A dash stands for a
-value that was not measured.
+After the first line of a table, each line describes one rung: number, name, time, percentage of the measured peak,
+gain over the previous rung, registers per thread, achieved occupancy, percentage of the DRAM bandwidth, bank
+conflicts of shared memory per launch, and the note on the variant. The gain is the speed relative to the previous
+measured rung of the same element type; if rungs between the two were not measured, the number of the previous rung
+follows. A dash stands for a value that was not measured.
 """
 import difflib
 import json
@@ -44,7 +46,7 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-# 2048 rows: the largest number of keys that the variant `naive` supports
+# sequences of 2048 tokens, because the attention variant `naive` supports at most 2048 keys
 HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)
 LARGE = {'n': 268435456}
 # maps (operation, direction, type) to the shape at which this ladder is measured
@@ -88,8 +90,8 @@ def table(header):
 
 
 def complete(header):
-    """Adds a ladder for each operation and direction that LADDERS does not name. The shape of such a
-    ladder is the size "large" in the table row of the operation."""
+    """Adds a ladder for each operation and direction that LADDERS does not name. An added ladder
+    is measured at the size "large" of the operation's row in the table of operations."""
     lines = header.replace('\\\n', ' ')
     macros = dict(re.findall(r'#define (KBKI_(?:AXES|SIZES|SQUARE)\w*) (.*)', lines))
     for (op, direction), rungs in table(header).items():
@@ -126,7 +128,8 @@ def shape_text(op, shape):
 
 
 def where_of(op, params):
-    """Returns the shape of a record as text, formed from the parameters of the record. Layout NN is left out."""
+    """Returns the shape of a record as text, formed from its parameters. The text omits the layout if the layout
+    is NN (neither matrix transposed)."""
     left = {k: v for k, v in params.items() if k not in ('dtype', 'dir', 'p')}
     if left.get('layout') == 'NN':
         del left['layout']
@@ -190,8 +193,8 @@ def scaled(value, unit):
 
 
 def floor(key, work, evidence):
-    """Returns the first line of a card: the arithmetic intensity, and the floors on an H200 and on the GPU of
-    the records."""
+    """Returns the first line of a table: the arithmetic intensity, and the floor (a lower bound of the time) on
+    an H200 and on the GPU of the records."""
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
         return '    no floor: %s is the limit' % OTHER_LIMITS[op]
@@ -345,7 +348,8 @@ OPERATIONS = ['| operation | directions | implementations, in the order of the l
 
 def operations(rungs):
     """Returns the lines of the table of operations. Operations with the same variants share a line.
-    A line that is too long is split: one line for the variants that need nothing special, one per requirement."""
+    A line of more than 120 characters is split: the first part has the variants that run on every GPU and type,
+    and each further part has the variants with one requirement, for example sm_90a."""
     shared = {}
     for (op, direction), all_ in rungs.items():
         parts = {}
@@ -384,9 +388,9 @@ PLAIN = '// ---- The teaching rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Checks that the kernels of a ladder stand in the order of their rung numbers: an earlier section has lower
-    numbers than a later one, and so have kernels above the line that ends the teaching rungs. A reader then meets
-    the portable kernels of a ladder before its production kernels."""
+    """Checks that the kernels of a ladder stand in the order of their rung numbers. Rung numbers must rise from
+    section to section. Within a section, kernels above the line that ends the teaching rungs must have lower
+    numbers than kernels below this line. A reader thus meets teaching kernels before optimised kernels."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -403,15 +407,17 @@ def order(text, rungs, problems):
             below.setdefault((r.op, r.direction), []).append((r, section))
             for k, where in above.get((r.op, r.direction), []):
                 if k.number > r.number and set(k.types) & set(r.types):
-                    problems.append('wrong order of rungs: %s (%d) comes after %s, but %s (%d) before it' % (
-                        m[1], r.number, 'the line' if where == section else '>>' + where, k.name, k.number))
+                    problems.append('wrong order of rungs: %s (rung %d) is below %s, but %s (rung %d) is above' % (
+                        m[1], r.number, 'the end of the teaching rungs' if where == section else '>>' + where,
+                        k.name, k.number))
     if lines < 10:
         problems.append('fewer than 10 lines mark the end of the teaching rungs: %d' % lines)
     sections(text, kernels, problems)
 
 
 def sections(text, kernels, problems):
-    """Checks that each operation with kernels in several sections has a line that ends its teaching rungs."""
+    """Checks that each operation with kernels in several sections has a line that marks the
+    end of its teaching rungs."""
     found = {}  # maps an operation to a list of bools: whether its k-th section ends the teaching rungs
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
@@ -511,7 +517,7 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            # indentation does not count as a change
+            # removes indentation, so that a line that is only indented differently does not count as changed
             old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (

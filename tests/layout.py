@@ -6,9 +6,10 @@ names, and size.
     layout.py FILE                prints each error on a line; the exit code is 1 if there is one
 
 A section begins with a ruler, then `  >>tag  text`. In kbench.h, the title of a section after the line "Stop here"
-begins with the section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before each
-use, so a function can normally call only functions of earlier stages. There are two exceptions, which this script
-checks: forward declarations of functions of later stages, and calls of public functions that a later stage defines.
+begins with the section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before
+each use, so a function can normally call only functions of earlier stages. The compiler accepts a call of a
+function of a later stage only if that function is public or has a forward declaration; this script reports such
+calls.
 """
 import re
 import sys

@@ -21,9 +21,9 @@ tests are built at -O0 without warnings, so that mutants are caught by tests and
 survives, the tests of tests/host run on it twice more: with the sanitizers of make sanitize, and with the buffer
 checks that Linux distributions enable (_FORTIFY_SOURCE).
 
-Requires Python's standard library, gcc and gcov; the CUDA back end also needs CUDA's headers (NVCC, CUDA_HOME). The
-coverage of a test is measured once, and again after the test has changed. After a change of the header, the coverage of
-unchanged lines is kept (--anew measures it again).
+Requires Python's standard library, gcc and gcov; the CUDA back end also needs CUDA's headers (NVCC, CUDA_HOME).
+The coverage of a test is measured once, and again whenever the test has changed. After a change of the header, the
+coverage of unchanged lines is kept (--anew measures it again).
 """
 import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, random, re, selectors, shutil, signal
 import subprocess, sys, threading, time
@@ -34,7 +34,7 @@ NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/p
 # sanitize, one with the compiler options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
-PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
+PARTLY, WHOLLY = 1, 2  # part of a line that was executed; PARTLY: for example "if (a) f();" without f()
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
             "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
@@ -48,7 +48,8 @@ KEYWORDS = set("return case if else for while do switch sizeof goto break contin
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)
     |(?P<sign>->|\+\+|--|<<=|>>=|&&|\|\||\#\#|[-+*/%&|^<>=!]=|<<|>>|\.\.\.|.)""", re.X | re.S)
-# a pragma disables optimisation for most of the header; without -O1, even 0 + x and x would give different code
+# To compare object code, most functions of the header must be compiled with -O1 instead of their pragma -O0 or
+# -Og: without optimisation, even 0 + x and x give different code.
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
@@ -61,8 +62,8 @@ for a; do
     case $a in *.c | kbench.h) source=$a ;; esac
     last=$a
 done
-case $key in *" -c "*|*.d/*) to= ;; esac # parts, and sources that a test has just written
-case $key in *" -shared "*) # a library without the header, whose handlers would replace the program's
+case $key in *" -c "*|*.d/*) to= ;; esac # object files, and sources that a test has just written, are not stored
+case $key in *" -shared "*) # in a library without kbench.h, signal handlers would replace the program's
     grep -q kbench "$source" || MUTATE_COVERAGE= ;;
 esac
 if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" -x none $MUTATE_COVERAGE; fi
@@ -73,13 +74,13 @@ for store in "$MUTATE_PROGRAMS" "$MUTATE_KEPT"; do
 done
 $MUTATE_CC "$@" -w -g0 $MUTATE_O || exit
 store=$MUTATE_KEPT
-if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought the header
+if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # the program contains kbench.h
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
 # This code makes processes that end without exit() write their coverage counts, too. A signal handler writes the
-# counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the worker
-# write its counts. After writing, a process resets its counts, so that it does not write them twice if it
-# continues.
+# coverage counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the
+# worker write its coverage counts. After writing, a process resets its coverage counts, so that a process that
+# continues does not write them twice.
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -542,8 +543,8 @@ class Tests:
         os.replace(self.store + ".new", self.store)
 
     def moved(self, header, lines):
-        """Returns the execution counts of `lines`, whose line numbers belong to another version of the header, with
-        the line numbers of this version. A line that is not in the other version gets no count."""
+        """Converts execution counts that were measured with an earlier version of the header: line numbers of the
+        earlier version become line numbers of this version. Lines that are not in this version are omitted."""
         if header == self.header:
             return lines
         if header not in self.moves:
@@ -555,8 +556,8 @@ class Tests:
         return {to[n]: count for n, count in lines.items() if n in to}
 
     def passes(self, name, bench, how):
-        """Returns whether the test passes without a mutation. For each version of the header, the test
-        runs without a mutation only once: when it first fails on a mutant."""
+        """Returns whether the test passes without a mutation. The test runs without a mutation when it first fails
+        on a mutant, and then not again for this version of the header."""
         old, key = self.learnt[name], how or "passed"
         if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)
@@ -594,7 +595,7 @@ class Tests:
             first, last = s.function_at[line]
             if not code or not any(k in self.by_line for k in code):
                 code = set(range(first, last + 1)) & self.executable
-                # adds tests that run only without gcov's counters, which would slow them down
+                # falls back to the tests of NOT_O0, which gcov's counters would slow down too much
                 if not any(k in self.by_line for k in code):
                     return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
         elif not code:

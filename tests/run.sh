@@ -17,10 +17,11 @@
 #   TEST_AGAIN=1 sh tests/run.sh         runs a failed test again, and counts only the second result; the first output
 #                                        is printed as "again". For machines on which other programs disturb times
 #
-# A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If X.sh has a source file X.c or
-# X.cu next to it, X.sh builds and runs that program. A test prints "FAIL: ..." and "SKIP: reason" lines and ends with a
-# line "N passed, N failed, N skipped". A test that does not compile, or ends without that line, counts as one failure.
-# The last line that run.sh prints has the totals; the exit code is 1 if anything failed.
+# A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If X.sh has a source file
+# X.c or X.cu next to it, X.sh builds and runs that program. A test prints "FAIL: ..." and "SKIP: reason" lines and
+# ends with a line "N passed, N failed, N skipped". A test that does not compile, or ends without the line "N
+# passed, ...", counts as one failure. The last line that run.sh prints has the totals of all tests; the exit code
+# is 1 if anything failed.
 #
 # Tests run in parallel. The following comment lines, among the first 20 lines of a test, change when the test
 # runs:
@@ -31,11 +32,11 @@
 #
 # The programs of tests/host are compiled together, because nearly all of their code is kbench itself. Each program
 # becomes a namespace of one C++ file, which is compiled without warnings and without optimisation. The programs
-# that use the virtual GPU form a second file. Each program runs separately and has its own counts. In four cases,
-# each program is compiled separately, as C and with warnings as errors: with --all, with --sanitize, for a test
-# named on the command line, and if the combined file does not compile. A program with a comment "a program of its
-# own: REASON" in its head is always compiled separately, for example because it replaces functions of the C
-# library.
+# that use the virtual GPU are combined in a C++ file of their own. Each program runs separately and prints its own
+# numbers of passed and failed checks. In four cases, each program is compiled separately, as C and with warnings
+# as errors: with --all, with --sanitize, for a test named on the command line, and if the combined file does not
+# compile. A program with a comment "a program of its own: REASON" in its head is always compiled separately, for
+# example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"
@@ -48,9 +49,9 @@ while [ $# -gt 0 ]; do
     --no-skip) no_skip=1 ;;
     --quick) quick=--quick ;;
     --tool) tool=$2 && shift ;;
-    --one) one=$2 && shift ;; # how this script starts itself for a test
-    --lean) lean=1 ;; # without warnings, which cost as much as all the rest
-    --together) together=$2 && shift ;; # and for the program of many
+    --one) one=$2 && shift ;; # set if run.sh starts itself to run a single test
+    --lean) lean=1 ;; # compiles without warnings, which take half of the compile time
+    --together) together=$2 && shift ;; # set if run.sh starts itself to build a combined program
     *) wanted="$wanted $1" ;;
     esac
     shift
@@ -64,7 +65,7 @@ export CC CXX NVCC ARCHFLAGS BUILD TEST_ALL TEST_TIMEOUT TEST_AGAIN
 logs=$BUILD/test/log
 mkdir -p "$logs" "$BUILD/test/host" || exit 2
 warnings="-Wall -Wextra -Werror"
-cflags="-O2 -g $warnings -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # as compilers of some distributions do unasked
+cflags="-O2 -g $warnings -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" # some distributions set _FORTIFY_SOURCE by default
 if [ -z "$TEST_ALL" ]; then cflags="-O1 $warnings"; fi
 if [ -n "$lean" ]; then cflags="-O1 -w"; fi
 if [ -n "$sanitize" ]; then
@@ -72,8 +73,9 @@ if [ -n "$sanitize" ]; then
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
-# A shell starts background jobs with SIGINT and SIGQUIT ignored. The programs would inherit the ignored signals,
-# and kbench does not handle a signal that is ignored.
+# A shell starts background jobs with SIGINT and SIGQUIT ignored. A program inherits ignored signals, and kbench
+# does not handle a signal that is ignored. `env --default-signal` therefore starts each test with the default
+# handling.
 if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
 # says FILE ERE: tests whether a comment in the first 20 lines of the test matches ERE
@@ -139,12 +141,12 @@ END
         echo '}'
     } > "$source"
     [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
-    # __OPTIMIZE__ makes kbench regard the build as optimised, because kbench flags times of unoptimised builds
+    # kbench flags the times of an unoptimised build; __OPTIMIZE__ makes kbench regard this -O0 build as optimised
     if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
     else
-        echo "$source does not compile as C++20 by $CXX ($logs/$name.log): its tests are built by themselves"
+        echo "$source does not compile as C++20 by $CXX (see $logs/$name.log): the tests in it are compiled separately"
         echo failed > "$logs/together_$name"
     fi
 }

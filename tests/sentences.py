@@ -5,10 +5,10 @@
     python3 tests/sentences.py [--count 100] [--seed N] [FILE...]
 
 The sample is drawn from comments, documents, docstrings and messages of all source files, or of the given files. A
-line of output is FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by its
-line of code. Without --seed, every call draws other sentences; the seed is printed on stderr. With --words
-WORD,WORD... the script instead prints every sentence that contains one of these words or phrases. The exit code is 1
-if it finds a sentence.
+line of output is FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by
+its line of code. Without --seed, every call draws different sentences; the seed is printed on stderr. With --words
+WORD,WORD... the script draws no sample, but prints every sentence that contains one of the given words or phrases.
+With --words, the exit code is 1 if a sentence is printed.
 """
 import argparse
 import inspect
@@ -105,7 +105,7 @@ def markdown_pieces(text):
 
 def sentences(path):
     """Yields (line, sentence, code) for each sentence of a file. For a fragment, such as a label or the comment of
-    a field, `code` is the line that contains the fragment. Otherwise `code` is empty."""
+    a field, `code` is the line that contains the fragment. For a full sentence, `code` is empty."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]

@@ -41,7 +41,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    // facts whose files do not exist are empty
+    // a fact is empty if the file from which kbench reads it does not exist
     CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source"));
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
@@ -111,16 +111,20 @@ static void test_differs(void) {
         { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
         { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot, cold)" },
         { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti, events)" },
-        { { &a.build, &b.build }, { "12, optimised", "12, not optimised" }, "build (optimised, not optimised)" },
-        { { &a.build, &b.build }, { "12, optimised", "13, optimised; kbench: 13, not optimised" }, NULL },
         { { &a.build, &b.build },
-          { "12, optimised", "12, optimised, instrumented (ASan UBSan), CUDA; kbench: 13, optimised" },
+          { "gcc 12, optimised", "gcc 12, not optimised" },
+          "build (optimised, not optimised)" },
+        { { &a.build, &b.build },
+          { "gcc 12, optimised", "gcc 13, optimised; kbench: gcc 13, not optimised" },
+          NULL },
+        { { &a.build, &b.build },
+          { "gcc 12, optimised", "gcc 12, optimised, instrumented (ASan UBSan), CUDA; kbench: gcc 13, optimised" },
           "build (optimised, optimised, instrumented (ASan UBSan))" },
         { { &a.build, &b.build },
-          { "12, not optimised, instrumented (gcov)", "13, not optimised, instrumented (-pg)" },
+          { "gcc 12, not optimised, instrumented (gcov)", "gcc 13, not optimised, instrumented (-pg)" },
           "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
         { { &a.build, &b.build },
-          { "12, optimised", "12, optimised; kbench: 12, optimised, instrumented (ASan)" },
+          { "gcc 12, optimised", "gcc 12, optimised; kbench: gcc 12, optimised, instrumented (ASan)" },
           NULL },
         { { &a.cpu_governor, &b.cpu_governor }, { "performance", "powersave" }, NULL },
         { { &a.kernel_version, &b.kernel_version }, { "6.1", "6.2" }, NULL }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests values that one stage passes to the next: the parts of a record that come from the measurement, and the
-// judgement of samples with a known median. The test also covers when warm-up and sampling end, and how data is
-// placed in shared buffers.
+// Tests the fields of a record that come from the measurement, and the flags that kbench sets for samples with a
+// known median. The test also covers when warm-up and sampling end, and how data is placed in shared buffers.
 // a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -139,7 +138,7 @@ static void test_times(void) {
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
     // FLOOR is set if 1.96 standard errors of the bias exceed 5 % of the time. If the standard error is 0, FLOOR
-    // is set if the time is below five times the floor.
+    // is set if the time is below five times the time of an empty kernel (floor_ns).
     static const struct {
         double error, left;
         int want;
@@ -332,7 +331,7 @@ static bool window(kbi_run* run, double ns, int n) {
 }
 static void test_windows(void) {
     kbi_run* run = new_run();
-    CHECK(!window(run, 1000, 8)); // the first window cannot agree with an earlier window
+    CHECK(!window(run, 1000, 8)); // no earlier window exists that could agree with the first window
     CHECK_REAL(run->call.window.median, 1000, 0), CHECK_INT(run->call.window.n, 0);
     CHECK(window(run, 1029, 8)), CHECK(!window(run, 1061, 8)), CHECK(!window(run, 1000, 4)),
         CHECK(window(run, 971, 4));
@@ -346,7 +345,7 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// Tests how many launches at the start of a slot are still affected by the slot before.
+// Tests for how many launches an implementation is still affected by the implementation that ran before.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
@@ -362,7 +361,7 @@ static void test_settling(void) {
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-            // the first 3 runs are slower by no more than the other runs scatter
+            // the first 3 runs are slower, but the difference does not exceed the scatter of the other runs
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1));
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
@@ -622,8 +621,8 @@ static void test_contest_enough(void) {
     CHECK(kbi_comparison_enough(&c, 0));
 }
 
-// Tests how many bytes of the shared buffers an implementation uses, and how many copies together exceed twice the
-// L2 cache.
+// Tests how many bytes of the shared buffers an implementation uses, and how many copies of its data are needed to
+// exceed twice the size of the L2 cache.
 static void test_room(void) {
     kbi_memory m;
     memset(&m, 0, sizeof m);
@@ -771,8 +770,8 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // the work of a case that allocated memory without filling it is checked once more if it was called through a
-    // pointer
+    // without saved outputs, kbench checks the outputs once more only if the block is called by pointer and
+    // launches of the block were compared
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
@@ -980,7 +979,8 @@ static void test_held(void) {
         kbi_restore_outputs(run);
         run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
-        // kbench saves the outputs again; an output that already equals the saved copy is marked as changed
+        // The first save copies the output. The second save finds that the output equals its saved copy: kbench
+        // then does not copy the output again, and sets `changed`.
         memset(out, 5, n);
         kbi_save_outputs(run);
         CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
@@ -1307,7 +1307,7 @@ static void test_inside(void) {
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
-    // end = 0: the instrument gets enough data; end = 1: the case ends before that
+    // end = 0: the instrument gets enough data; end = 1: the case ends before the instrument has enough data
     for (int end = 0; end < 2; end++) {
         memset(&looks, 0, sizeof looks);
         looks.more = 1;

@@ -120,7 +120,8 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
-// Two output options must not name the same file, even if its name is written in two ways.
+// Two output options must not name the same file, even if the two names are written differently (such as a and
+// ./a).
 static void test_apart(void) {
     static const struct {
         const char* line;
@@ -516,8 +517,8 @@ static void test_plans(void) {
 }
 
 // With -a, an axis of integers accepts any positive value. With -a, an axis accepts a negative value only if the
-// program declares a negative value for this axis. It accepts 0 only if the program declares 0 or a negative
-// value.
+// program declares a negative value for this axis. With -a, an axis accepts the value 0 only if the program
+// declares 0 or a negative value for this axis.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests --procs with planted differences between processes: the mean, interval, median process, flags and
+// Tests --procs with known differences between processes: the mean, interval, median process, flags and
 // comparisons in the record. The test also covers the failure of one of several processes, and the order in which
-// processes run. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
-// scripted times.
+// processes run. Without arguments, this program is the test; with arguments, it is a benchmark program whose
+// times are computed by hashed() or read from tables.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -65,14 +65,14 @@ static void body(kb_state* kb) {
     kb_flops(kb, 2e4);
     kb_queries(kb, 100);
     kb_check_that(kb, !(kbi_is(kb->operation, "wrong") && scripted.placement == 2), 0.001 * scripted.placement, 1,
-                  "it is wrong here");
+                  "the result of this process is wrong");
 }
 KBENCH(alone) { body(kb); }
 KBENCH(slow) { body(kb); }
 KBENCH(warned) { body(kb); }
 KBENCH(wrong) { body(kb); }
 KBENCH(skips) {
-    if (scripted.placement == 3) kb_skip(kb, "not today");
+    if (scripted.placement == 3) kb_skip(kb, "this process skips the case");
     body(kb);
 }
 KBENCH(skips_all) { kb_skip(kb, "not on a weekday"); }
@@ -238,7 +238,7 @@ static void test_faults(void) {
                      "\"process 2 of 5: signal 9 (killed, perhaps because memory ran out), in a process that had run "
                      "other cases\"" },
                    { "hang", "[\"TIMEOUT\"]", "\"process 2 of 5: longer than 1.000 s\"" },
-                   { "wrong", "[\"VERIFY_FAIL\"]", "\"process 3 of 5: it is wrong here\"" } };
+                   { "wrong", "[\"VERIFY_FAIL\"]", "\"process 3 of 5: the result of this process is wrong\"" } };
     CHECK_INT(run("", "--op alone,crash,hang,wrong,skips,skips_all,slow --iters 30 --timeout 1s --procs 5"), 1);
     CHECK_INT(file.n, 7);
     for (int i = 0; i < KBI_COUNT(faults); i++) {
@@ -256,7 +256,7 @@ static void test_faults(void) {
     }
     int skipped = record("skips/impl=default");
     CHECK_STR(get(skipped, "status"), "\"skipped\"");
-    CHECK_STR(get(skipped, "message"), "\"process 4 of 5: not today\"");
+    CHECK_STR(get(skipped, "message"), "\"process 4 of 5: this process skips the case\"");
     CHECK_STR(get(record("skips_all/impl=default"), "message"), "\"not on a weekday\"");
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
@@ -301,8 +301,8 @@ static void test_contest(void) {
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// Tests the pooled comparison with planted samples, without running benchmarks. First, the processes have
-// different numbers of control rounds; then one process has no control rounds.
+// Tests the comparison over several processes with given samples, without running benchmarks. First, each process
+// has a different number of rounds of the A/A control; then one process has no such rounds.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     double samples[2][5][2], sd;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the parser of the output of ncu and nsys: units, numbers, other output in between, and launches that
-// marker kernels assign to cases. The test files have the same columns as the output of known versions of ncu and
-// nsys.
+// marker kernels assign to cases. The test files in tests/fixtures have the columns that ncu and nsys print.
 #include "test.h"
 #include "kit.h"
 
@@ -18,7 +17,8 @@ static void read_file(const char* path) {
     CHECK(kbi_tool_csv_read(&looks, text.s));
     kbi_text_free(&text);
 }
-// Returns the profile of a kernel of a case, by the beginning of the kernel's name; "": the total of all kernels.
+// Returns the profile of the kernel of a case whose name begins with `kernel`. If `kernel` is "", returns the
+// total of all kernels of the case.
 static const kbi_launches* look(int number, const char* kernel) {
     static kbi_launches none;
     for (int i = 0; i < looks.n; i++) {
@@ -36,8 +36,8 @@ static const char* unit(const kbi_launches* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
-// The output contains a second table that has one column more than the first. Values of the second table are read
-// by the second heading, not by the first.
+// The output of ncu contains two tables, and the second has one column more than the first. The parser must find
+// the columns of each table in the heading of that table.
 static void test_ncu_tables(void) {
     kbi_text whole = KBI_BLANK, text = KBI_BLANK;
     int line = 0;
@@ -49,7 +49,7 @@ static void test_ncu_tables(void) {
         if (row) kbi_putf(&text, "%.*s%s\n", (int)(end - at), at, more);
     }
     CHECK(read_text(text.s));
-    CHECK_INT(looks.n, 10); // repeated launches of a complete case form a second profile
+    CHECK_INT(looks.n, 10); // launches in the second table do not join the five profiles of the first table
     if (looks.n == 10) {
         CHECK_STR(looks.of[6].kernel, look(0, "void scale")->kernel);
         CHECK_INT(looks.of[6].calls, 2);
@@ -92,7 +92,7 @@ static void test_ncu_raw(void) {
 
 static void test_nsys(void) {
     read_file("tests/fixtures/nsys_trace.csv");
-    // a case with three kinds of work gives four profiles, and a case without work gives one
+    // a case with three kinds of work gives three profiles and a total; a case without work gives only a total
     CHECK_INT(looks.n, 5);
     const kbi_launches* scale = look(0, "void scale");
     CHECK_INT(scale->calls, 2);
@@ -275,8 +275,8 @@ static void test_added(void) {
     CHECK(!kbi_launches_total(&looks, 1));
 }
 
-// The counters of a profiler are added to the record. If the benchmark has a counter of the same name, the record
-// keeps the value of the benchmark. A case that was not profiled gets no counters.
+// The counters of a profiler are added to the record. If the benchmark itself set a counter of that
+// name (kb_count), the record keeps the value from the benchmark. A case that was not profiled gets no counters.
 static void test_record(void) {
     kb_result r;
     static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };

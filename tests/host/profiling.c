@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// --profile, --trace, --counters, --sass and --energy on the virtual GPU: results and failures for blocks of known
-// work. Tests profiling, which must not change the times. Without arguments, this program is the test; with
-// arguments, it is the program of benchmarks that the test runs.
+// Tests --profile, --trace, --counters, --sass and --energy on the virtual GPU, with blocks whose work is known.
+// Profiling must not change the times. Without arguments, this program is the test; with
+// arguments, it is the benchmark program that the test runs.
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
@@ -283,8 +283,8 @@ static void test_code(void) {
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's file");
     remove("build/test/host/cuobjdump");
-    // The shell command contains the program, the kernel and the file as quoted words. If a word cannot be quoted
-    // or does not fit, no command is built.
+    // kbench builds a shell command from the path of cuobjdump, the kernel and the file. If a name contains a
+    // character that the shell could interpret, kbench builds no command.
     static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
                                               { "cuobjdump", "$(b)" },  { "cuobjdump", "a'b" },
                                               { "cuobjdump", "a\nb" },  { "cuobjdump", "`b`" },
@@ -337,17 +337,18 @@ static void test_counters(void) {
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 954 MiB"), said("dram_pct 91 %"), said("intensity_dram 1");
-    // If the profiled range is four times as long as the block, percentages of elapsed time are multiplied by
-    // four.
+    // The profiled range lasts four times as long as the block. A percentage of the elapsed time of the range is
+    // therefore multiplied by four, to give a percentage of the time of the block.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
-    // percentages of active cycles (unlike those of elapsed time) are not multiplied by four
+    // a percentage of active cycles does not depend on the length of the range, so kbench does not multiply it
     CHECK_REAL(counted(0, "tensor_pct"), 15, 0);
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // When a short kernel ends, some of its writes have not reached DRAM. For a short kernel, kbench therefore
-    // calls memory the bound if the measured rate is close to the copy peak and no other unit is busier.
+    // When a short kernel ends, some of its writes have not reached DRAM, so the counters of DRAM are too low. For
+    // a short kernel, kbench therefore names memory as the bound if the rate from the measured time is close to
+    // the copy peak and no other unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
@@ -358,7 +359,8 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
     not_said("tensor_pct"), not_said("ffma");
-    // The counters also prove that a cold launch finds no data in L2. A case that is not cold gets no time.
+    // With --counters, kbench checks that a cold launch finds no data in L2. If a cold case finds data in L2,
+    // kbench reports no time for this case.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
     CHECK(isnan(counted(0, "evicted_pct"))); // a hot case has no eviction kernel, so the counter is missing
@@ -428,7 +430,7 @@ static void test_counters(void) {
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"compute\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
-    // kbench found the name under which this chip supports the metric
+    // kbench knows two names of this metric; this virtual chip supports only the second name
     CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0);
     said("plain 8"); // --profile with --counters
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");

@@ -152,7 +152,8 @@ static void test_values(void) {
           f[3] == -0.48206835985183716f);
     int32_t s32[4];
     uint16_t u16[4];
-    /* Integers get eight times a normal value, rounded. In unsigned types, negative values become 0. */
+    /* With KB_NORMAL, an integer is eight times a normally distributed value, rounded. For an unsigned type,
+       negative values become 0. */
     kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0);
     CHECK(s32[0] == 8 && s32[1] == -7 && s32[2] == -5 && s32[3] == -4);
     kbi_fill_host(u16, 0, 4, KB_U16, KB_NORMAL, 0, 0);

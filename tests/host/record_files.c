@@ -388,15 +388,15 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Something changes a JSON Lines file while a run writes to it. After the run, the records of this run must be in
-// the file, or in a second file next to it.
+// Another program changes a JSON Lines file while a run writes to this file. After the run, the records of the run
+// must be in this file or in a second file in the same folder.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        // late = 1: the file changes after the last record is written; late = 0: before that
+        // late = 1: the file changes after the last record is written; late = 0: before the last record is written
         for (int late = 0; late < 2; late++) {
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
@@ -433,8 +433,8 @@ static void test_changed(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// Only one process at a time writes to a file. A second process waits; if the first process does not end, the
-// second writes to another file next to it.
+// Only one process at a time writes to a file. A second process waits for the end of the first process. If the
+// first process does not end in time, the second process writes to another file in the same folder.
 static void test_locked(void) {
     int ends[2];
     char byte = 0;

@@ -14,8 +14,8 @@ static void put_file(const char* text, size_t n) {
     if (f) fclose(f);
 }
 
-// Reads the file and returns the messages that kbench printed to stderr. The result stays valid for the next three
-// calls.
+// Reads the file and returns the messages that kbench printed to stderr. The returned text stays valid for the
+// next three calls of this function.
 static const char* said(kbi_records* r, bool* good) {
     static char out[4][2000];
     static int turn;
@@ -256,7 +256,7 @@ static void test_chosen(void) {
     kbi_records_free(&r);
 }
 
-// Tests files with one oversized element: deep nesting, or a very long number or text.
+// Reads files that contain one oversized element: deep nesting, a very long number, or a very long text.
 static void test_large(void) {
     kbi_records r;
     bool good;
@@ -432,7 +432,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // line: a line of the file; record: the line is a complete record; old: the line is an incomplete record
+    // record: `line` is a complete record; old: kbench recognises `line` as an incomplete record
     static const struct {
         const char* line;
         bool record, old;

@@ -394,8 +394,8 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
-// In the table of keys, every key has a group, and the keys of a group are contiguous. The groups have the same
-// order as in the manual. A written record has the same keys as the table, in the same order.
+// In the table of keys, every key has a group, and the keys of a group are contiguous. The groups of keys
+// have the same order as in the manual. A written record has the same keys as the table, in the same order.
 static void test_keys(void) {
     static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
                                           "trust", "kernel", "machine", "run" };

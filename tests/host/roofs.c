@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests how rates are judged against planted peaks. A case whose rate exceeds the device's peak gets the flag
+// Tests how rates are judged against simulated peaks. A case whose rate exceeds the device's peak gets the flag
 // ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
 // applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
-// worker has died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
-// scripted times of 10 us.
+// worker has died. Without arguments, this program is the test; with arguments, it is a benchmark program whose
+// times are set to 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -16,8 +16,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// Returns planted peaks in 1e12 operations or bytes per second, and logs each request for a peak. The environment
-// variable ROOFS selects a simulated machine that lacks some peaks.
+// Returns a simulated peak in 1e12 operations or bytes per second, and logs each request for a peak. The
+// environment variable ROOFS selects a simulated machine that lacks some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
@@ -235,7 +235,8 @@ static void test_rows(void) {
     for (int i = 0; i < KBI_ROOFS; i++) CHECK_INT(measured(kbi_roof_names[i]), 1);
 }
 
-// Without cuBLASLt, the tensor core peaks are unknown: no rate is above them, and no percentage is reported.
+// Without cuBLASLt, the peaks of the tensor cores are unknown. For these peaks, kbench then neither sets
+// ABOVE_ROOF nor reports a percentage.
 static void test_no_cublas(void) {
     run("no cublas", "--exclude ^dies");
     check_roof("f32", "f32", 55 / 0.6);
@@ -255,8 +256,8 @@ static void test_no_cublas(void) {
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak. A peak that does not exist is judged differently from a peak that
-// could not be measured.
+// A device without fp8 units has no fp8 peak, so fp8 data is judged by the peak of another type. If a peak exists
+// but could not be measured, kbench uses no other peak in its place.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
@@ -328,8 +329,8 @@ static void test_judge(void) {
     r = judged_in(&m, 2e-6, 8e6, NAN);
     CHECK(above(&r));
     kb_result_free(&r);
-    // Data that takes less power reaches higher rates (900e12). ABOVE_ROOF is set only if the rate also exceeds
-    // the maximum for low-power data.
+    // With zeros as data, a GPU takes less power and reaches a higher peak (here 900e12 FLOP/s). ABOVE_ROOF is set
+    // only if the rate also exceeds the peak with zeros.
     m.arithmetic = KB_BF16;
     m.roofs.most[KBI_ROOF_BF16] = m.roofs.most[KBI_ROOF_F16] = 900e12;
     r = judged(&m, NAN, 940e12 * SECONDS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests that the kernels of the self-test work, that its planted slowdowns have the right size, and that its
+// Tests that the kernels of the self-test work, that its deliberate slowdowns have the intended size, and that its
 // thresholds are correct. The self-test runs on the CPU here, and must report for each threshold whether it was
-// met. With arguments, this program is a program of benchmarks.
+// met. If it is started with arguments, this program acts as a benchmark program.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -18,10 +18,10 @@ static void test_bars(void) {
         kbi_bar_case of;
         double want;
     } cases[] = {
-        // the median difference is 0.1 us; the limit is 0.15 us
+        // the median difference of CUPTI times and event times is 0.1 us; the limit is 0.15 us
         { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 },
-        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us; the limit is 0.15 us
-        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 %; the limit is 1 %
+        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // difference 0.3 us; limit 0.15 us
+        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // difference 1.5 %; limit 1 %
         { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },           // a process without a time
         { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // a process without CUPTI's time
     };
@@ -69,7 +69,7 @@ static void test_judge(void) {
     CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
-    // this implementation is not part of the threshold, so it is not judged
+    // the threshold does not include this implementation, so the implementation is not judged
     CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED);
     CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
     CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
@@ -77,7 +77,8 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
     // on a GPU, noise does not excuse a missed threshold
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG);
-    // the interval 0.98 +- 0.011 extends above 0.99; on a host, code placement alone can change a time by 1 %
+    // The interval 0.98 +- 0.011 reaches above 0.99, so the slowdown may be less than 1 %. On a host, a result
+    // that may be less than 1 % counts as noise, because code placement alone can change a time by 1 %.
     reach = 0.011;
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, false), KBI_DROWNED);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, true), KBI_WRONG);

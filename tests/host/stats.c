@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, and Monte Carlo
-// simulation.
+// Tests the statistics: against results of NumPy and SciPy (stats_expected.h), with samples that contain known
+// effects, and by Monte Carlo simulation.
 // a program of its own: this test replaces malloc, to count the allocations of kbench.
 #include "test.h"
 #include <stdint.h>
@@ -374,8 +374,8 @@ static int significant_orders(void) {
     return found;
 }
 
-// Simulates 1000 sample sets. Counts in how many of them kbench detects a drift, and in how many it detects two
-// modes.
+// Simulates 1000 sets of samples. Counts the sets in which kbench detects a drift, and the sets in which kbench
+// detects two modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -493,8 +493,8 @@ static void test_spread(void) {
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // by chance, case 1 has a tenth of the scatter of case 0, so pooling raises the scatter of case 1; case 0
-    // keeps its scatter
+    // by chance, the processes of case 1 scatter a tenth as much as those of case 0; pooling then raises the
+    // estimated scatter of case 1, but does not lower that of case 0
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
@@ -570,8 +570,8 @@ static void test_coverage(void) {
 }
 
 // Returns the percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first
-// is slower by `gain`. Each round measures the two implementations in random order. Times have noise of 1 %,
-// outliers, and a drift, a sudden change or autocorrelated noise of the machine.
+// is slower by `gain`. Each round measures the two implementations in random order. The simulated times have noise
+// of 1 %, outliers, and, depending on the arguments, a drift, a sudden change or autocorrelated noise.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;
@@ -686,7 +686,7 @@ static void test_parts(void) {
     }
 }
 
-// Tests pooling among cases of similar duration, as described at kbi_spread_of.
+// Tests how cases of similar duration pool their scatter between processes, as described at kbi_spread_of.
 static void test_pooled(void) {
     enum { CASES = 7, PROCESSES = 4 };
     double values[CASES * PROCESSES], times[CASES];
@@ -711,8 +711,8 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
-    // a case whose processes have exactly equal times does not change the scatter of the other cases, at any
-    // position
+    // a case whose processes have exactly equal times does not change the scatter of the other cases, whatever its
+    // index is
     kbi_spread agreed[5], without[4];
     for (int c = 0; c < 4; c++) {
         const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };

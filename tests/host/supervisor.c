@@ -16,7 +16,7 @@ static int waited; // total waiting time, in ms, that the test simulates instead
 static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
-// A faulty supervisor must not kill other processes of this machine.
+// Replaces kill(), so that a faulty supervisor cannot kill all processes of the user (-1) or the init process (1).
 static int played_kill(pid_t process, int number) {
     return process > 1 || process < -1 ? kill(process, number) : (errno = ESRCH, -1);
 }
@@ -164,7 +164,8 @@ static void test_receive(void) {
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
-        // If the worker ends in the middle of a message, the connection is lost, but no message is invalid.
+        // if the worker ends in the middle of a message, kbench reports a lost connection and not an invalid
+        // message
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
@@ -182,8 +183,8 @@ static void lost(kbi_supervisor* s, int code, int by_signal) {
     CHECK_INT(s->worker.process, 0);
 }
 
-// A crash is attributed to the current case. Without a current case, the third crash is attributed to the first
-// remaining case.
+// A crash is attributed to the current case. If the worker reported no current case, the third crash is
+// attributed to the first remaining case.
 static void test_lost(void) {
     kbi_supervisor* s = fresh();
     s->group.current = 1, s->worker.first = FIRST + 1;
@@ -369,8 +370,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // The average overhead of each remaining case is subtracted from the remaining time; the result is divided by
-    // the number of remaining shares.
+    // The time of one share of --budget: the remaining time, minus the average overhead of all remaining cases,
+    // divided by the number of remaining shares.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);

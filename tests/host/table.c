@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the table of hand-written records. The headings of machines and groups, and the units, must be correct for
-// any order of the records and any text in them.
+// Tests the table that kbench prints for hand-written records. The headings of machines and groups, and the units,
+// must be correct for any order of the records and any text in them.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -60,7 +60,7 @@ static void test_machines(void) {
     CHECK_HAS(shown(80, 0, NULL, NULL),
               "kbench 9.9.9 Something sm_90 driver 580.1 CUDA 13.0 copy 4236 GB/s\n\n");
     CHECK_INT(times("kbench 9.9.9"), 1);
-    records[1].copy_roof_gbps = 4240; // a peak that was measured again after a crash does not make another machine
+    records[1].copy_roof_gbps = 4240; // the peak was measured again after a crash; the machine is the same
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 1);
     records[1].device = 1; // another device of the same kind
@@ -153,8 +153,8 @@ static void test_rates(void) {
 }
 
 // The column of times has one unit: the first unit in which all times are readable. If no unit suits all times,
-// the first time that is not readable starts a new heading with another unit. The first later time that suits the
-// former unit again starts a heading with the former unit.
+// the first time that is not readable starts a new heading with another unit. Before the next time that is
+// readable in the previous unit, another new heading returns to that unit.
 static void test_units(void) {
     static const struct {
         double ms[3];
@@ -221,7 +221,7 @@ static void test_width(void) {
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
         if (width == 40) CHECK_INT(gone, 9);
-        if (width == 40) CHECK_INT(times("+\n"), 2); // a row with more marks of flags than fit ends with "+"
+        if (width == 40) CHECK_INT(times("+\n"), 2); // if a row has more flag marks than fit, it ends with "+"
     }
     clear();
 }

@@ -642,7 +642,7 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // tests single changes: the words for a change, and whether a shortened list of changes includes it
+    // tests the text that describes a change, and whether a shortened list of changes includes this change
     kb_result before, after;
     kbi_change c;
     const char* colour;
@@ -696,8 +696,8 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // tests summaries of many changes: first with one nonzero count, then with several counts, of which the
-    // summary names the most important one first
+    // Tests summaries of many changes, first with one nonzero count, then with several nonzero counts. A summary
+    // must begin with its most important count.
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -1058,8 +1058,8 @@ static void test_metrics(void) {
     kb_result_free(&r), kb_result_free(&other);
 }
 
-// Tests the display width of characters at the ends of their ranges, the part of a text that fits in a width, and
-// shortening in the middle.
+// Tests the display width of characters (the first and last of each range), the part of a text that fits in a
+// given width, and how a long text is shortened in the middle.
 static void test_room(void) {
     static const struct {
         unsigned from, to;
@@ -1071,7 +1071,7 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        // the character before the range, its first, its last, and the one after the range
+        // tests the last character before the range, its first and last character, and the first one after it
         for (int k = -1; k < 3; k++) {
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from

@@ -71,8 +71,8 @@ static void test_budget(void) {
     o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
     o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
     CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // no time is left
-    // The budget is over when its time has passed. If a batch needs several processes, the first process stops
-    // early: it leaves the second process as much time as the first process used.
+    // The run ends when the time of --budget has passed. If a batch needs several processes, the first process
+    // stops early: it leaves the second process as much time as the first process used.
     CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
     CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));

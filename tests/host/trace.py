@@ -5,8 +5,8 @@ counts the events of each kind.
 
     trace.py FILE [CATEGORY=COUNT...]    prints each violated rule, or "good"
 
-If trace_processor_shell (Perfetto) is on the PATH, this program must also read every slice of the file without an
-error.
+If Perfetto's trace_processor_shell is on the PATH, trace_processor_shell must also read every slice of the file
+without an error.
 """
 import json
 import math

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
 // real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
-// longer for launches with many kernels, and differ between pairs of events. A launch gate blocks the stream. This
-// file includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and
-// cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
+// longer for launches with many kernels. Two pairs of events around the same work give different times. A closed
+// launch gate blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA
+// runtime, the driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -18,9 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Replacements of system functions that kbench calls, so that a test can make them fail. mmap fails after
-// VIRTUAL_STACKS stacks for suspended benchmark functions. A handler that signal() sets is removed after its first
-// signal. fork fails on request, and dlopen finds the simulated CUDA libraries.
+// These functions replace system functions that kbench calls, so that a test can make the calls fail. kbench
+// allocates a stack for each suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With
+// VIRTUAL_SYSTEM_V, a handler that signal() sets is removed after its first signal. fork fails on request. dlopen
+// finds the simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
@@ -512,7 +513,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.pending = false;
         gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
         gpu.drift = 60 * sin(gpu.launches / 900.0);
-        gpu.now += 13.7; // shifts the virtual time, so that event times cover the resolution of events evenly
+        gpu.now += 13.7; // less than a tick of the event clock (32 ns), so that the rounding of event times varies
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
@@ -896,8 +897,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    // always fails, because cudaGraphKernelNodeGetAttribute would return attributes of the compiled kernel, not of
-    // its launch
+    // always fails, so that kbench cannot use cudaGraphKernelNodeGetAttribute: the real function returns
+    // attributes of the compiled kernel instead of attributes of its launch
     (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }
@@ -970,8 +971,9 @@ static int get_function(void** f, void* module, const char* name) {
     *f = made;
     return 0;
 }
-// Reading cached data is fast. Reading a buffer larger than L2 evicts the cached data; of persisting data, an
-// eighth of the reserved part stays in L2.
+// Returns the time of a read in ns. Reading cached data is fast. Reading a buffer larger than L2 evicts the cached
+// data. If the cached data is marked as persisting, an amount of an eighth of the reserved part of L2 is not
+// evicted.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
     bool hit = gpu.cached.p && p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
     if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
@@ -1033,7 +1035,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("null")) of->blocks = (int)gx; // a kbi_null launch with several blocks is a marker launch
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
-             // kernels that may have any launch configuration
+             // the virtual GPU does not check the launch configuration of these kernels
              strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))

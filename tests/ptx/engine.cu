@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The engine's device functions in CUDA C. kbench.h contains these functions as PTX (section >>ptx), so that C and CUDA
-// files use the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with
-// kbench.h. The driver compiles the PTX when a program starts, so long PTX delays the start. A loop is therefore
-// unrolled only if a pragma requests it. make.py also copies the signature in the comment directly above a kernel to
+// The kernels of kbench itself, in CUDA C: they measure peaks, read clocks and fill arrays. kbench.h contains
+// these kernels as PTX (section >>ptx). C and CUDA programs therefore use the same kernels, and a C program needs
+// no nvcc. make.py in this folder generates the PTX, or compares the PTX in kbench.h with engine.cu. The driver
+// compiles the PTX when a program starts, and a long PTX text delays this start. A loop is therefore unrolled only
+// if a pragma requests this. From the comment directly above a kernel, make.py also copies the signature to
 // kbench.h.
 #include <cuda_fp16.h>
 #include <stdint.h>
 #include <string.h>
 
-// BOTH functions are also compiled for the host, where a test compares their results bit by bit
+// Functions marked BOTH are also compiled for the host, where tests/ptx/fill.c compares their results with those
+// of kbi_fill_host bit by bit.
 #define BOTH static __forceinline__ __host__ __device__
 
 // the codes of kb_dtype and kb_kind; kbench.h checks them next to the PTX. Unsigned types have even codes
@@ -31,8 +33,8 @@ static __device__ uint64_t cycle() {
 extern "C" __global__ void kbi_null() {}
 
 // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The kernel
-// stores only if the xor of all loaded words has one certain value of 2^64. This conditional store keeps the
-// compiler from removing the loads.
+// stores only if the xor of all loaded words equals a 64-bit constant, which practically never happens. This
+// conditional store keeps the compiler from removing the loads.
 extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t* sink) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x, seen = 0;
     uint64_t all = gridDim.x * (4 * threads);
@@ -113,8 +115,9 @@ extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     out[1] = at[1] - at[0];
 }
 
-// STEP performs one multiply-add in each of the 16 chains. Inline assembly makes every multiply-add update its
-// register in place, so the PTX repeats the same 16 lines. kbench.h contains these 16 lines only once.
+// STEP performs one multiply-add in each of the 16 chains of kbi_fma. Inline assembly makes every multiply-add
+// update its register in place, so that the PTX repeats the same 16 lines. make.py writes the 16 lines only once
+// to kbench.h, as a macro.
 #define FMA(i) "fma.rn.f32 %" #i ", %" #i ", %16, %17;\n"
 #define FMA4(a, b, c, d) FMA(a) FMA(b) FMA(c) FMA(d)
 #define STEP FMA4(0, 1, 2, 3) FMA4(4, 5, 6, 7) FMA4(8, 9, 10, 11) FMA4(12, 13, 14, 15)
@@ -237,13 +240,13 @@ BOTH uint64_t value_bits(double v, uint32_t dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// returns the bits of the element with this index
+// returns the bits of the element number `index`
 BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
     uint32_t w[4], odd = (uint32_t)index & 1u, first = 0, second = 0, high = 0;
     int purpose = kind == UNIFORM && dtype - I64 < 2;
     if (kind != ZERO) {
 #pragma unroll 1
-        do { // 64-bit types need two iterations: the first (purpose 1) gives the upper 32 bits
+        do { // 64-bit types need two random words: the first iteration (purpose 1) gives the upper 32 bits
             high = odd ? second : first;
             philox(w, index >> 2, tensor, (uint32_t)purpose, seed);
             first = (index & 2u) ? w[2] : w[0];
@@ -282,7 +285,8 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 // fast and slow implementations run the same code.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
-    // waits until this thread's writes are visible, so that no atomic operation is in flight during the wait
+    // first completes the memory operations of this thread, so that no atomic operation is still in flight while
+    // the last block waits
     __threadfence();
     __syncthreads();
     if (threadIdx.x || atomicInc(ended, gridDim.x - 1) != gridDim.x - 1) return;

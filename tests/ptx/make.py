@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Generates the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu, or compares it.
+"""Generates the PTX text in kbench.h (section >>ptx) and examples/addons/selftest.cu from engine.cu, or checks
+that this text is up to date.
 
     python3 tests/ptx/make.py                    compares both texts with the output of nvcc for engine.cu
     python3 tests/ptx/make.py --write FILE       replaces the text in one of the files; do not edit it by hand
@@ -11,10 +12,10 @@
 Exit codes: 0: the texts are equal, or were written; 1: the texts differ, although nvcc is the version that the header
 names; 2: the script cannot run; 3: the texts differ, and nvcc is another version.
 
-nvcc writes the newest PTX version and a target of Turing or later, but these functions need neither. This script
-therefore lowers the version and the target. If the lower version or target lacked an instruction, ptxas would reject
-the PTX (tests/compile/ptx.sh runs ptxas). All other changes affect only the layout: comments and white space are
-removed, names of parameters, registers and labels are shortened, and lines are filled with statements.
+nvcc writes PTX of the newest version for Turing or later, but the functions of engine.cu need neither. This script
+therefore replaces the PTX version by 6.4 and the target by sm_70. If PTX 6.4 or sm_70 lacked an instruction, ptxas
+would reject the PTX (tests/compile/ptx.sh runs ptxas). The script also shortens the PTX: it removes comments and
+white space, shortens the names of parameters, registers and labels, and joins statements to long lines.
 """
 import argparse
 import difflib
@@ -124,7 +125,7 @@ def straighten(lines):
 
 
 def layout(lines):
-    """Joins statements to lines of PTX that fill the width of a line of kbench.h."""
+    """Joins PTX statements to lines that are as long as kbench.h allows."""
     out = []
     for s in lines:
         if out and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
@@ -144,8 +145,8 @@ def shortened(name, text):
 
 
 def head_of(name, text):
-    """Returns the head of a PTX kernel as a list of strings that each end after a parameter, where a line may
-    end."""
+    """Returns the head of a PTX kernel as a list of strings, one for each parameter. A line of kbench.h may end
+    only after one of these strings."""
     text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
     return (".visible .entry %s(%s){" % (name, shortened(name, text))).replace(",", ",\n").split("\n")
 
@@ -160,7 +161,7 @@ def lower(ptx):
     for name, params, body in entry.findall(ptx):
         lines = straighten(statements(body))
         lines = [shortened(name, s) for s in lines]
-        lines = [re.sub(r"\b_ZZ%d%sE\d*(\w+?)\b" % (len(name), name), r"\1", s) for s in lines]  # its shared arrays
+        lines = [re.sub(r"\b_ZZ%d%sE\d*(\w+?)\b" % (len(name), name), r"\1", s) for s in lines]  # shared arrays
         found.append((name, head_of(name, params), lines))
     return found
 
@@ -173,8 +174,9 @@ def comments(source):
 
 
 def repeated(lines):
-    """Finds the repetition of consecutive statements whose removal saves most statements. Returns None, or (index
-    of the first statement, number of statements that repeat, number of times they occur)."""
+    """Finds a group of statements that is repeated several times in a row, and that saves the most statements if
+    it is written only once. Returns None, or (index of the first statement, number of statements in the group,
+    number of repetitions)."""
     best = None
     for start in range(len(lines)):
         for period in range(4, 33):
