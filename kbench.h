@@ -221,7 +221,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
       "the timer sees only work that kb->stream waits for", \
-      "launch on kb->stream, or make kb->stream wait for an event of the other stream") \
+      "launch on kb->stream, or make it wait for the other stream's event") \
     x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak", "the declared work was not done", \
       "check what kb_bytes and kb_flops declare, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
@@ -4064,7 +4064,7 @@ enum {
     KBI_BARE(verbose, "verbose", "out", "print messages and winners of all cases (-v)", KBI_ALWAYS) \
     KBI_BARE(help, "help", "out", "print common options; --help all prints all (-h)", 0) \
     KBI_BARE(version, "version", "out", "print the version", 0) \
-    KBI_BARE(env, "env", "inspect", "print the machine, or differences of two --load files", \
+    KBI_BARE(env, "env", "inspect", "print the machine, or what differs in two record files", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
@@ -9422,7 +9422,8 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     if (how == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
-        kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (error %.3g, tolerance %.3g)",
+        kbi_stop(run, KB_FLAG_VERIFY_FAIL,
+                 "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (error %.3g, tolerance %.3g)",
                  (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want, c.error, tolerance);
     return false;
 }
@@ -13263,9 +13264,9 @@ void kb_default(const char* options) { kbi_process.usual = options; }
 #if KBI_CUDA
 // The PTX was compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so
 // that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu;
-// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an
-// array are joined in order, because C guarantees only 4095 characters per literal. kbi_fill contains the values
-// of the enums of dtypes and kinds; if one changes, the division below fails to compile.
+// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array
+// are joined in order, because C guarantees only 4095 characters per literal. kbi_fill contains the values of the
+// enums of dtypes and kinds; if one changes, the division below fails to compile.
 // clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&

@@ -20,10 +20,10 @@ KBI_CODE_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// PTX that nvcc compiled from CUDA C without FMA contraction and without flush to zero. The PTX has version 6.4
-// for sm_70, so that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is
-// tests/ptx/engine.cu; tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text.
-// The strings of an array are joined in order, because C guarantees only 4095 characters per literal.
+// The PTX was compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so
+// that every driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu;
+// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array
+// are joined in order, because C guarantees only 4095 characters per literal.
 // clang-format off
 static const char* const kbi_ptx_proving[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",

@@ -211,7 +211,7 @@ def levels():
     """In the roofline figure, a line connects a ring (L2 traffic) and a dot (DRAM traffic) of each case with
     counters; cases without counters have neither."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
-    assert 'ring: by L2' not in look('without levels', records), 'nothing was counted'
+    assert 'ring: FLOP per L2 byte' not in look('without levels', records), 'nothing was counted'
     for r, l2 in zip(records, (2, .5)):  # 2 or 0.5 operations per byte of L2, 16 per byte of DRAM
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
@@ -227,7 +227,7 @@ def levels():
         assert y0 == y1 and float(x0) < float(x1) and abs(float(ring) + 2 - float(x0)) < .1 and dot == x1, pairs
     assert pairs[0][2] == pairs[1][2], 'two cases with equal DRAM intensity have dots at different places: %s' % pairs
     assert svg.count('hollow') == 5, svg.count('hollow')
-    assert 'ring: by L2 bytes, dot: by DRAM bytes, from counters' in svg
+    assert 'ring: FLOP per L2 byte; dot: FLOP per DRAM byte (counters)' in svg
 
 
 def machines():

@@ -35,7 +35,7 @@ for c in $compilers_c; do
         late="$c $std, the user's headers first"
         case $std in
         gnu*) check "$late" $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c ;;
-        *) run $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c && check_err "$late" 'error: .*include kbench.h before it' ;;
+        *) run $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c && check_err "$late" 'error: .*include kbench.h first' ;;
         esac
     done
 done

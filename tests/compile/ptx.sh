@@ -6,7 +6,7 @@
 . tests/lib.sh
 
 # --- the header's text, as C sees it
-for f in kbench.h examples/addons/selftest.cu; do sed -n '/^\/\/ Compiled by nvcc from CUDA C/,/^\/\/ clang-format on/p' $f; done > "$tmp/block.h"
+for f in kbench.h examples/addons/selftest.cu; do sed -n '/^\/\/ The PTX was compiled by nvcc from CUDA C/,/^\/\/ clang-format on/p' $f; done > "$tmp/block.h"
 cat > "$tmp/print.c" << 'EOT'
 #include "kbench.h"
 #include <stdio.h>
@@ -103,8 +103,8 @@ else
         check_rc "--write" 0
         run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
         check_rc "what --write wrote" 0
-        check_same "--write leaves the rest alone" "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' "$tmp/edited.h" | cksum)" \
-            "$(sed '/^\/\/ Compiled by nvcc/,/^\/\/ clang-format on/d' kbench.h | cksum)"
+        check_same "--write leaves the rest alone" "$(sed '/^\/\/ The PTX was compiled by nvcc/,/^\/\/ clang-format on/d' "$tmp/edited.h" | cksum)" \
+            "$(sed '/^\/\/ The PTX was compiled by nvcc/,/^\/\/ clang-format on/d' kbench.h | cksum)"
     fi
 fi
 

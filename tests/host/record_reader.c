@@ -708,7 +708,7 @@ static void test_shards(void) {
     for (int k = 0; k < 4; k++) results[k].shard = "1/2", results[k].gpu = k == 3 ? "B" : k ? "A" : NULL;
     listen();
     CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
-    CHECK_HAS(heard(), "shard 1/2 ran on A, and shard 1/2 on B. These parts");
+    CHECK_HAS(heard(), "shard 1/2 ran on A, and shard 1/2 on B. Times of different GPUs");
     r.n = 4, kbi_wanted.on[KBI_REPORT_ignore_env] = true, CHECK(kbi_load_alike(&r));
     // a record without a shard
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));

@@ -30,7 +30,7 @@ import textwrap
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "engine.cu")
 FILES = [os.path.normpath(os.path.join(HERE, "..", "..", name)) for name in ("kbench.h", "examples/addons/selftest.cu")]
-BEGIN = "// Compiled by nvcc from CUDA C"
+BEGIN = "// The PTX was compiled by nvcc from CUDA C"
 END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
 COLUMNS = 118  # maximum length of a line of kbench.h, in characters
@@ -220,7 +220,7 @@ def macro_of(name, head, lines):
               if times % n == 0 and n * length <= LITERAL and 4 + n * (len(macro) + 1) <= COLUMNS)
     body = [literal(s) for s in body]
     width = max(len(s) for s in body) + 5
-    define = ["// %s holds these lines %d times" % (name, times), ("#define " + macro).ljust(width) + "\\"]
+    define = ["// %s contains this macro %d times" % (name, times), ("#define " + macro).ljust(width) + "\\"]
     define += [("    " + s).ljust(width) + "\\" for s in body[:-1]] + ["    " + body[-1]]
     use = ["    " + " ".join([macro] * per) + ","] * (times // per)
     return define + [""], pieces(layout(head + lines[:start])) + use + pieces(layout(lines[start + period * times:] + ["}\n"]))
@@ -239,8 +239,8 @@ def block(release, ptx, source, own):
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
             "loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py "
             "generates the text with nvcc %s. Change the source, not this text. The strings of an array are joined in "
-            "order, because C guarantees only %d characters per literal.%s" % (BEGIN[3:], VERSION, TARGET, release, LITERAL, "" if own else " The numbers of dtypes and kinds are compiled into "
-             "kbi_fill; if an enum changes, this division fails to compile."))
+            "order, because C guarantees only %d characters per literal.%s" % (BEGIN[3:], VERSION, TARGET, release, LITERAL, "" if own else " kbi_fill contains the values of the "
+             "enums of dtypes and kinds; if one changes, the division below fails to compile."))
     macros = []
     apart = APART.search(source) or stop("engine.cu does not say where its second module begins")
     second = re.findall(r"__global__ void (\w+)", source[apart.end():])
