@@ -929,7 +929,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // * line, plus 4 if the compiler knows the kept value; the mark of a KBENCH macro is 8 * line + 1.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
 // An asm statement hides the new value of its output object from the compiler. Integers and pointers are in a general
-// register, floats in a floating-point register, other types in memory. If offered a choice, clang would use memory.
+// register, floats in a floating-point register, other types in memory. A constraint that allows both would let clang
+// use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -2621,7 +2622,7 @@ static double kbi_inflation(double r, int64_t n) {
 }
 
 // Returns the effective sample size of n values for their median: n divided by the larger of two variance
-// inflations. Inflation A comes from the lag-1 autocorrelation of the values. Inflation B finds slow drift that
+// inflations. Inflation A comes from the lag-1 autocorrelation of the values. Inflation B grows with slow drift that
 // uncorrelated noise hides from A. It divides the variance of the sums of 10 blocks by that of independent values,
 // and multiplies the ratio by the inflation from the lag-1 autocorrelation of the sums. Values are clipped at 3 MAD
 // from the median (Huber 1964), so that outliers do not hide autocorrelation; if the MAD is 0, signs replace
@@ -5147,7 +5148,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-static bool kbi_plan_recall(kbi_plan* plan) { // removes recorded cases from a plan that is only listed
+static bool kbi_plan_recall(kbi_plan* plan) { // for --list: removes the cases that have a record
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
     int n = 0;
@@ -5288,7 +5289,7 @@ typedef struct kbi_block { // layout in memory: guard, data padded to a multiple
     size_t bytes, shift;   // bytes: size of the data; shift: bytes before the first guard
     kb_place place;
     bool shared;  // whether the block lies in the shared buffers
-    bool output;  // whether the function's first, checked call read the data after the timed loop
+    bool output;  // whether the first call of the function, after its timed loop, read the data
     bool changed; // whether the timed block changed the data after they were saved
 } kbi_block;
 
@@ -5343,7 +5344,7 @@ typedef struct kbi_schedule {
     kbi_command command;
     bool interleaved;     // other cases run between the samples of this case
     bool is_copy;         // this is a copy for --rotate or the A/A control, and makes no record
-    kbi_fiber* fiber;     // stack of the function; NULL: to suspend, the function returns and is called again
+    kbi_fiber* fiber;     // stack of the function; if NULL, the function suspends by returning, and is called again
     bool suspended;       // the function returned in order to suspend, and will be called again
     int64_t slot_end;     // number of samples at which the case's slot in this round ends
     int discard;          // how many of the next runs of the block are discarded
@@ -5904,8 +5905,8 @@ static void kbi_serialise(void) { // delays later instructions until earlier one
 #endif
 }
 
-// Returns the time in ns between two clock readings without work between them, by the same calls as around a
-// block: the median of the means of 20 batches. A mean resolves times below the clock's tick.
+// Returns the overhead of timing a block, in ns: the time between two clock readings without work between them. The
+// result is the median of the means of 20 batches. A mean resolves times below the clock's tick.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -8930,7 +8931,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // compares several launches, because only some may have changed
+        case KBI_PHASE_COMPARE: // compares several launches: a defect may change the work of only some
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
@@ -10323,7 +10324,7 @@ static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     }
 }
 
-// In one process, the noise floor of separate buffers is 3 %; intervals over several processes include this noise.
+// In one process, equal kernels on separate buffers can differ by 3 %; intervals over several processes include this.
 static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, kbi_estimate q, double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
     if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
@@ -10835,7 +10836,7 @@ typedef struct kbi_cell {
 // Chooses the largest unit in which all values are at least 1. If the largest value is then 1e5 or more, it
 // chooses the largest unit in which all values are at least 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the unit chosen so far; 0: none
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the smaller unit; 0: not chosen yet
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
@@ -11601,8 +11602,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Returns whether the budget has no time for another group. An interval needs two processes: process 1 always
-// runs, and process 0 leaves process 1 as much time as process 0 has used for the batch.
+// Returns whether the budget has no time for another group. A confidence interval needs two processes: process
+// 1 always runs, and process 0 reserves for it as much time as process 0 has used for the batch.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;

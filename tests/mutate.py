@@ -606,7 +606,7 @@ class Tests:
         return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)
 
     def order(self, names, section):
-        """Sorts tests: first come fast tests whose executed lines lie mostly in this section, because these tests
+        """Sorts tests. Fast tests that mostly execute lines of this section of the header come first, because they
         were probably written for the section."""
         def cost(name):
             if (name, section) not in self.costs:

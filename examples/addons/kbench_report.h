@@ -5460,8 +5460,8 @@ static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history,
     KBENCH_FREE(past);
 }
 
-// Prints the comparison and returns the exit code. If c is NULL, there is no baseline, and only the trends of the
-// history and the goals are printed.
+// Prints the comparison and returns the exit code. If c is NULL, there is no baseline, and only the goals and
+// the trends of the history are printed.
 static int kbi_regression_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
                                 const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);

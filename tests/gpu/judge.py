@@ -6,7 +6,7 @@ and kbench_kernels.cuh.
              [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
 
 FOLDER: scratch folder. --library some: judges a few kernels of the library in f32. --library all: judges each
-kernel in one element type, and each operation written in PyTorch. --library types: judges each kernel in each of
+kernel in one element type, and the PyTorch implementation of each operation. --library types: judges each kernel in each of
 its element types. On a GPU, the table also has the times that triton.testing.do_bench measures for the tricks.
 Prints a line per verdict, FAIL lines, the time of each step, and last "N passed, N failed".
 """

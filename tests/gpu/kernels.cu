@@ -758,7 +758,7 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    // the operands of a product may be much larger than its result, so the size that limits the test also counts
+    // the operands of a product may be much larger than its result, so `size` also counts
     // the operands
     if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64;
     for (int fill = 0; fill < FILLS; fill++) {

@@ -168,7 +168,7 @@ KBENCH_IMPL(unsteady, other) { // allocates more in its second call than in its 
     in_turn(kb, 1 << 18, calls++ > 0 ? 1 << 18 : 4096);
 }
 KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 18, 0); }
-KBENCH_IMPL(broken, other) { // the third copy of the data fails while two copies are suspended
+KBENCH_IMPL(broken, other) { // the third of the implementation's replicas fails while two others are suspended
     static int calls;
     if (++calls == 5) kb_fail(kb, "once too often");
     in_turn(kb, 1 << 18, 0);

@@ -55,7 +55,7 @@ static void begin(kbi_measured* m, const char* mode) {
     m->bias_error_ns = 0;
 }
 
-// Judges the first n times with the functions that a benchmark program uses.
+// Judges the first n samples with the functions that a benchmark program uses.
 static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
