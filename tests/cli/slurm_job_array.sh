@@ -107,7 +107,8 @@ check_rc "requeue" 0
 i=0
 while [ -n "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ] && [ $i -lt 600 ]; do sleep 0.2 && i=$((i + 1)); done
 check_same "all tasks have ended" "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ""
-grep '}$' "$tmp/killed.jsonl" > "$tmp/finished"
+# if the worker dies before the supervisor, the supervisor may still record the held case as failed
+grep '"status": "ok".*}$' "$tmp/killed.jsonl" > "$tmp/finished"
 kept=$(wc -l < "$tmp/finished" | tr -d ' ') all=$(wc -l < "$lines" | tr -d ' ')
 if [ "$kept" -gt 0 ] && [ "$kept" -lt "$all" ]; then pass; else fail "the killed task left $kept of $all records, instead of a part"; fi
 check_same "what was there when it was killed is kept" "$(head -n "$kept" "$lines" | cksum)" "$(cksum < "$tmp/finished")"
