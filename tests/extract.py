@@ -290,8 +290,8 @@ class Header:
         return tuple(s["line"] for s in stack if s["state"] == "unknown")
 
     def conditional(self, word, t, stack, current):
-        """Processes a conditional directive. current: the tokens of the declaration that contains the directive; None:
-        it is between declarations."""
+        """Processes a conditional directive. current: the tokens of the declaration that contains the directive;
+        None: the directive is between declarations."""
         line = re.match(r"\s*#\s*\w+\s*(.*)", t.text, re.S).group(1)
         opens = word.startswith("if")
         off = any(s["state"] == "off" for s in (stack if opens else stack[:-1]))
@@ -1017,8 +1017,8 @@ class Evaluator:
 
 
 def plain(e):
-    """Removes casts to double, int64_t and size_t from a tree, because the extracted file uses the formula where
-    it is converted anyway."""
+    """Removes casts to double, int64_t and size_t from a tree, because the extracted file uses the formula only
+    in places where C++ converts the result implicitly."""
     if e[0] == "cast" and e[1] in ("double", "int64_t", "size_t"):
         return plain(e[2])
     return folded(
@@ -1123,7 +1123,7 @@ def specialised_for_float(header, item, name):
 
 
 def specialised(header, item, words):
-    """Returns a function for the size of scratch memory, simplified by the variants that its callers pass."""
+    """Returns a function for the size of scratch memory, simplified for the variants that callers pass to it."""
     name = item.names[0]
     fields = {
         f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
@@ -1427,8 +1427,8 @@ class Plain:
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
     def explicit_arguments(self):
-        """Writes template arguments into calls that deduced them from a pointer to a kernel, because the type of
-        the pointer no longer contains the struct."""
+        """Writes template arguments into calls that deduced them from the type of a pointer to a kernel. These
+        arguments can no longer be deduced, because the kernel no longer has the struct as a parameter."""
         for item in self.items:
             if item.macro is not None:
                 continue
@@ -1581,8 +1581,8 @@ class Plain:
                     t.text = ""
 
     def member(self, path):
-        """Returns the struct type of a member of another struct, such as m.io. None if one struct has a member of this
-        name that is no struct."""
+        """Returns the type of a member that is itself a struct, such as io in m.io. Returns None if a struct has a
+        member of this name whose type is not a struct."""
         last, found = path.split(".")[-1], None
         for m in self.structs.values() if "." in path else ():
             for kind, name, _ in m.data:
@@ -1712,7 +1712,8 @@ class Extraction:
         self.take()
 
     def describe(self):
-        """Evaluates shape, tensors and formulas to expressions of the launcher's parameters."""
+        """Evaluates the shape, the tensors and the formulas symbolically: the results are expressions in the
+        parameters of the launcher."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])

@@ -23,11 +23,11 @@ takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$t
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
 check_not_err "a budget" 'not run'
-# the other cases get the time that one case does not need
+# if one case needs less than its share of the time, the rest of this share goes to the other cases
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
 check_not_err "known well enough" '--budget'
 takes "a long budget is no duty" 0 3000 $prog --op quiet --budget 1h
-# a long budget gives each case more than a second
+# with a long budget, a case may take more than the usual limit of one second
 takes "longer than without" 1600 4500 $prog --op slow -a n=1 --budget 2500ms --json "$tmp/b.json"
 check_rc "longer than without" 0
 check_not_err "longer than without" 'had less time'

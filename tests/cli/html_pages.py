@@ -5,8 +5,8 @@ after reading the page back.
 
     html_pages.py TOOL FOLDER RECORDS...    a line for each kind of records: "ok KIND", or what is wrong
 
-For each kind of records, three of the eleven kinds of figures are drawn, by turns; make test-all (TEST_ALL) draws
-all kinds of figures.
+For each kind of records, "make test" draws three of the eleven kinds of figures: other figures for the next kind of
+records. "make test-all" (TEST_ALL) draws all kinds of figures for each kind of records.
 """
 import copy
 import html.parser
@@ -212,7 +212,7 @@ def levels():
     counters; cases without counters have neither."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
     assert 'ring: FLOP per L2 byte' not in look('without levels', records), 'nothing was counted'
-    for r, l2 in zip(records, (2, .5)):  # 2 or 0.5 operations per byte of L2, 16 per byte of DRAM
+    for r, l2 in zip(records, (2, .5)):  # FLOPs per byte of L2 traffic: 2 and 0.5; of DRAM traffic: 16
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
     records[1].update(bytes=None, throughput_gbps=None, gflops=None)

@@ -110,7 +110,7 @@ cp "$FAKE.launches" "$report.nsys-rep"
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
-# the launches that the fake ncu and nsys report for the cases 0 and 1
+# the launches that the scripts in place of ncu and nsys report for the first two cases
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
     printf 'start\t0\t0\t0\nkbi_null\t3\t9000\t5\nother\t8\t10000\t1000\nkbi_null\t4\t20000\t5\nstop\t0\t0\t0\n'
@@ -119,7 +119,7 @@ FAKE_LAUNCHES=$folder/launches
 export FAKE_LAUNCHES
 system=$PATH
 PATH=$folder/bin:$PATH
-# try ILL OPTIONS...: runs the program with a tool that fails in the way ILL
+# try ILL OPTIONS...: runs the program with a script in place of ncu or nsys that fails in the way named by ILL
 try() {
     ill=$1
     shift

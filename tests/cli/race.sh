@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --race, which compares two compiled programs in alternating new processes. Most programs here have scripted
-# times (regression_gate.c) with the noise of a busy machine; two do real work.
+# Tests --race, which compares two compiled programs in alternating new processes. Most of the compared
+# programs have scripted times (regression_gate.c) with noise as on a busy machine; two programs do real work.
 #
 #   sh tests/cli/race.sh            2 races of a program against itself, 2 against one that is 3 % slower
 #                                   (10 in make test-all)
@@ -47,8 +47,8 @@ check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- records of two GPUs with the same case names: each GPU has its own changes
-# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; its times differ by 0.1
-# % from round to round. The program adds its name to a log of all runs.
+# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; the times
+# differ by 0.1 % from round to round. Each run of the program adds the program's name to a log file.
 gpus() {
     cat > "$1" << end
 #!/bin/sh

@@ -13,7 +13,7 @@ work=$(cd "$tmp" && pwd)
 prog="$work/prog --device script --no-progress --iters 20"
 repeats=20
 if [ "${1-}" = --full ]; then repeats=100; fi
-# at ENVIRONMENT... then -- and OPTIONS...: runs the program in the scratch folder with these variables and options
+# at NAME=VALUE... -- OPTION...: runs the program in the scratch folder with these environment variables and options
 at() {
     set_to=
     while [ "$1" != -- ]; do set_to="$set_to $1"; shift; done

@@ -69,8 +69,8 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # applies the coverage limit of tests/gpu/procs.sh to planted times: --procs 5 reaches the limit, and one
-    # process does not
+    # applies the coverage limit of tests/gpu/procs.sh to scripted times: the intervals of --procs 5 reach the
+    # required coverage, and the intervals of one process do not
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"

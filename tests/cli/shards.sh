@@ -71,7 +71,7 @@ name='s/^{"name": "\([^"]*\)".*/\1/p'
 run "$prog" --load "$tmp/3.jsonl" "$tmp/plain.jsonl" "$tmp/1.jsonl" "$tmp/2.jsonl" --json "$tmp/merged.json"
 check_same "merged: what has no shard stays" "$(sed -n "$name" "$tmp/merged.json")" \
     "$(head -n "$n" "$tmp/list"; sed -n "$name" "$tmp/plain.jsonl"; tail -n "+$((n + 1))" "$tmp/list")"
-# the records of two sweeps are not mixed: those of the second sweep follow those of the first
+# the records of two sweeps are not mixed: all records of the second sweep follow all records of the first sweep
 for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
 done

@@ -313,7 +313,7 @@ KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // moves more byt
 KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
 KBENCH(in_memory) { copies(kb, hook_core_cache() + (1 << 20), 1, false); }
 KBENCH(in_memory_own) { copies(kb, hook_core_cache() + (1 << 20), 1, true); }
-static void own_main(void) { // also tests blocks that work once, with kb_open
+static void own_main(void) { // with kb_open, a block that works only in its first launch must get the flag STALE
     kb_desc d;
     memset(&d, 0, sizeof d);
     d.name = "embedded_once";

@@ -26,10 +26,10 @@ check_rc "kernels --count" 0
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
 if [ "$all" -gt 0 ]; then pass; else fail "no kernels were compiled in"; fi
-# exceptions: an instance for void is never launched, because the library only queries its compute capability;
-# tests/gpu/hopper.cu launches the configurations of select by name
+# exceptions: kernels instantiated for void are never launched, because the library only queries the compute
+# capability for which they were compiled; tests/gpu/hopper.cu launches each configuration of the variant "select"
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<' | sed 's/^kernel 0 //' > "$tmp/never_here"
-# exception: kernels that a run on a simulated GPU with less shared memory launches
+# exception: kernels that are launched only on a GPU with less shared memory; a second run simulates such a GPU
 RUNTIME_SHARED=101376 RUNTIME_LOG=$tmp/less "$tmp/kernels" --count --op attention > /dev/null
 grep '^kernel [1-9]' "$tmp/less" | sed 's/^kernel [0-9]* //' > "$tmp/there"
 grep -vxF -f "$tmp/there" "$tmp/never_here" > "$tmp/never"

@@ -89,7 +89,7 @@ EOF
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0
         }
-        # for sm_90a, nvcc also compiles the code that needs instructions of a recent GPU
+        # some code needs instructions of sm_90a, and nvcc compiles this code only for sm_90a
         check "kbench_kernels.cuh through nvcc, sm_90a" \
             $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
     else

@@ -25,7 +25,7 @@ template <class T> const char* each(const kbk_args* a) {
 }
 const char* all(const kbk_args* a) {
     const char* why = each<__nv_bfloat16>(a);
-#ifdef EACH_TYPE // the other operations use wgmma for no type
+#ifdef EACH_TYPE // defined only for sm_90a; other architectures get no wgmma kernels, so one type is enough for them
     if (!why) why = each<__half>(a);
 #endif
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
