@@ -162,7 +162,7 @@ else
     fi
 fi
 
-# --- the static library: benchmarks that nobody calls, linked as examples/README.md says, or taken along by one kb_add
+# --- a static library of benchmarks that no code calls: linked as examples/README.md says, or through a kb_add
 cat > "$tmp/library.c" << 'EOF'
 #include "kbench.h"
 static void body(kb_state* kb) {
@@ -208,7 +208,7 @@ if everything && [ -n "$(cuda_headers)" ]; then
     done
 fi
 
-# --- what the documents name exists
+# --- files, options, functions and flags that the documents name must exist
 find . -path ./build -prune -o -type f -print > "$tmp/files"
 # known OPTION: tests whether the kit has this option; the result is cached
 : > "$tmp/known"

@@ -1047,7 +1047,7 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
-            if name_of_row == "KBKI_CUBLAS":  # no kernel of its own
+            if name_of_row == "KBKI_CUBLAS":  # calls cuBLAS, so there is no kernel to extract
                 continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
@@ -1631,7 +1631,7 @@ static void check(kb_state* kb, const char* name, const V* device, int64_t n, in
             const double rounded = widened((V)(float)want[i]), exact = ulps == 0 && absolute == 0;
             const double base = fmax(ulps > 0 ? fmax(w, sqrt(mean_square)) : w, least);
             const double bound = fabs(ulps) * ldexp(1.0, ilogb(base) - bits) + absolute;
-            const bool same = x == rounded || isnan(x) && isnan(rounded); // also of two infinities
+            const bool same = x == rounded || isnan(x) && isnan(rounded); // includes two infinities of the same sign
             const bool close = isfinite(want[i]) && fabs(x - (exact ? rounded : want[i])) <= bound;
             if (!same && !close && ++bad == 1) where = u * per_unit + i;
             if (isfinite(rounded))

@@ -32,7 +32,7 @@ takes "longer than without" 1600 4500 $prog --op slow -a n=1 --budget 2500ms --j
 check_rc "longer than without" 0
 check_not_err "longer than without" 'had less time'
 
-# --- a short budget: the first cases are measured, the others are named, and --resume runs them
+# --- a short budget: the first cases are measured; kbench names the cases without a time, and --resume runs them
 rm -f "$lines"
 takes "too short" 100 1800 $prog --op slow --budget 600ms --jsonl "$lines"
 check_rc "too short" 0
@@ -51,7 +51,7 @@ check_rc "next to nothing" 0
 check_same "next to nothing: one case" "$(count "$tmp/n.json")" 1
 check_err "next to nothing" '7 not run'
 
-# --- combined with other options
+# --- --budget combined with other options
 takes "--procs" 600 4000 $prog --op noisy,alone -a n=1:4 --procs 3 --budget 1500ms --json "$tmp/p.json"
 check_rc "--procs" 0
 check_same "--procs: every case has a time" "$(count "$tmp/p.json")" 12

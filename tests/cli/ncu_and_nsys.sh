@@ -17,13 +17,13 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# The fake ncu and nsys log their command line, and fail in the way that FAKE_ILL names. start: runs the profiled
-# program.
+# The scripts in place of ncu and nsys log their command line, and fail in the way that FAKE_ILL names.
+# start: runs the profiled program.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"
 printf 'LC_ALL=%s\n' "$LC_ALL" >> "$FAKE"
-start() { # without a GPU that sees them, launches are those of a file
+start() { # without the virtual GPU, reports the launches of the file FAKE_LAUNCHES
     if [ -n "${FAKE_ILL#*hang}" ] && [ "${FAKE_ILL-}" = no_start ]; then exit 1; fi
     rm -f "$FAKE.launches"
     FAKE_LOOKS=1 NSYS_PROFILING_SESSION_ID=1 VIRTUAL_LAUNCHES=$FAKE.launches "$@"
@@ -215,7 +215,7 @@ unset CRASH
 run env WRONG=1 "$prog" $script --ncu
 check_rc "a case that is wrong" 1
 
-# --- interrupted: the tool ends, and nothing is left
+# --- an interrupted run: the profiler ends, and no process or file is left
 build_heeds
 FAKE_ILL=hangs "$heeds" "$prog" $script --ncu --json "$tmp/cut.json" > "$tmp/out" 2> "$tmp/err" &
 sleep 1
@@ -224,7 +224,7 @@ wait $!
 check_same "interrupted: exit code" $? 130
 check_same "interrupted: files that are left" "$(ls "$TMPDIR")" ""
 
-# --- failures: one line with the fix, the cases' own results, exit code 2
+# --- failures: kbench prints one line with the fix, prints the results of the cases, and ends with exit code 2
 ill() { # ILL OPTION ERE
     try "$1" "$2" --json "$tmp/ill.json" --op op --impl one
     check_rc "$1" 2

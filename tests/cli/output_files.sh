@@ -160,7 +160,7 @@ for option in $plain history; do
     check_same "--$option, a name of 255 bytes: nothing else" "$(ls "$tmp/disk")" "$long"
 done
 
-# --- an option instead of a file name
+# --- an option in the place of a file name is rejected
 for option in $plain history report save-baseline baseline load compare; do
     run "$prog" $quick $(of $option -x)
     check_rc "--$option -x" 2

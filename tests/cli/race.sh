@@ -46,7 +46,7 @@ check_out "a name that has no room in the row stands below it" '^    .*slow15: o
 check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($0) > 60' "$out")" ""
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
-# --- records of two GPUs with the same case names: each GPU has its own changes
+# --- records of two GPUs with the same case names: changes are reported for each GPU separately
 # gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; the times
 # differ by 0.1 % from round to round. Each run of the program adds the program's name to a log file.
 gpus() {
@@ -175,7 +175,7 @@ wait $pid
 check_same "a signal" $? 130
 check_same "files after a signal" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
-# --- real work: 60 % more is detected on any machine
+# --- programs with real work: 60 % more work is detected on any machine
 run "$tmp/work" --race "$tmp/work" "$tmp/more60" --budget 20s --threshold 10
 check_rc "60 % more work" 3
 check_out "60 % more work" "REGRESSED severe +work/"

@@ -137,7 +137,7 @@ else
     skip "no python3: the snippet of examples/README.md is not run"
 fi
 
-# --- the same nulls and numbers with -ffast-math
+# --- compiled with -ffast-math, kbench writes the same nulls and numbers
 if ! everything; then
     :
 elif $CC -Ofast -w -DKBENCH_IMPLEMENTATION -I. tests/cli/sample_program.c -o "$tmp/fast" $libs 2> "$tmp/check"; then
@@ -169,7 +169,7 @@ if grep -qE '0\.3333333333333333[,}]' "$tmp/params"; then pass; else fail "1/3 d
 case $(value 0 message) in *'line\nbreak \"quoted\" \\ \u0001\u001f'*plain*) pass ;; *) fail "the note in the record is $(value 0 message)" ;; esac
 if tail -n +2 "$out" | grep -q "$(printf '[\001\037\033]')"; then fail "control bytes in the table"; else pass; fi
 
-# --- another locale writes the same file
+# --- a run in a locale with a decimal comma writes the same file
 locale=
 for l in de_DE.UTF-8 de_DE.utf8 de_DE fr_FR.UTF-8; do if locale -a 2> /dev/null | grep -qx "$l"; then locale=$l && break; fi; done
 if [ -n "$locale" ]; then
@@ -180,7 +180,7 @@ else
     skip "no locale with a decimal comma is installed (tests/host/record_writer.c simulates one)"
 fi
 
-# --- the array is replaced as a whole, and nothing else is left in the directory
+# --- --json replaces the whole file, and leaves no temporary file in the directory
 mkdir "$tmp/dir"
 echo "[ ]" > "$tmp/dir/r.json"
 ln "$tmp/dir/r.json" "$tmp/hard_link" # shows whether the old file itself was written into
@@ -202,7 +202,7 @@ if [ -p "$tmp/fifo" ]; then
     wait $reader 2> /dev/null
     if [ "$rc" -eq 0 ]; then check "--jsonl into a pipe" "$tmp/flat" --lines "$tmp/from_fifo"; else check_rc "--jsonl into a pipe, refused" 2; fi
 fi
-# --- the commit is that of the folder's repository, also in a worktree or a submodule
+# --- the record has the commit of the working folder's repository, worktree or submodule
 mkdir -p "$tmp/outer/.git" "$tmp/outer/src" "$tmp/outer/tree"
 echo 0123456789abcdef0123456789abcdef01234567 > "$tmp/outer/.git/HEAD"
 echo 'gitdir: ../elsewhere' > "$tmp/outer/tree/.git"

@@ -45,7 +45,7 @@ unset MANY RIVALS
 large=$("$prog" --op layernorm --impl naive --size small,large --list --shard 1/2 | grep -c tensor_dimension=256)
 check_same "sizes are spread over two shards" "$large" 1
 
-# --- records: shard and position; merged they are the plan
+# --- records contain the shard and the position; merged records are in the order of the plan
 some="--op softmax,layernorm --iters 3 --warmup 1 --no-progress"
 "$prog" $some --list > "$tmp/list"
 for k in 3 1 2; do
@@ -115,7 +115,7 @@ check_rc "--load" 2
 run "$prog" --dry-run --shard 2/3
 check_out "--dry-run" '; shard 2/3$'
 
-# --- tasks of a Slurm array: any first id, equal steps
+# --- tasks of a Slurm array: task ids with any first id and equal steps
 run "$prog" --list --shard auto
 check_rc "no array" 2
 check_err "no array" 'job array.*--shard K/N'

@@ -77,7 +77,7 @@ fi
 everything && $CC -O0 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/slow.o" && check "kbench.o at -O0" $CC -O1 -I. $here/split.c "$tmp/slow.o" -o "$tmp/program" $libs &&
     builds "kbench.o at -O0" "$(words), optimised; kbench: $(words), not optimised" 0
 
-# --- combinations that must not link, with their messages
+# --- combinations that must not link, and the messages of the linker
 refuses() { # WHAT SYMBOL COMMAND...
     what=$1 symbol=$2 && shift 2
     if "$@" -o "$tmp/wrong" > "$tmp/link" 2>&1; then
