@@ -8,7 +8,7 @@
 
 documents="README.md examples/README.md examples/addons/README.md examples/python/README.md tests/README.md
     tests/MEASUREMENT.md tests/evidence/README.md"
-for d in $documents; do if [ ! -f "$d" ]; then fail "$d is not there" && finish; fi; done
+for d in $documents; do if [ ! -f "$d" ]; then fail "$d does not exist" && finish; fi; done
 python=
 for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p; fi; done
 
@@ -237,15 +237,15 @@ for d in $documents; do
         if grep -qE "^$t:" Makefile || grep -qE "^\.PHONY:.* $t( |\$)" Makefile; then pass; else fail "$d says 'make $t', which the Makefile does not have"; fi
     done
     for f in $(grep -oE '(examples|tests)/[a-zA-Z0-9_./]+[a-zA-Z0-9]' $d | grep -v NAME | sort -u); do
-        if [ -e "$f" ] || [ -e "$f.cu" ] || [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d names $f, which is not there"; fi
+        if [ -e "$f" ] || [ -e "$f.cu" ] || [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d names $f, which does not exist"; fi
     done
     for f in $(sed '/^```/,/^```/d' $d | grep -oE '\]\([^)#]*' | sed 's/](//' | sort -u); do
-        if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which is not there"; fi
+        if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which does not exist"; fi
     done
     # checks files that the document names without their folder
     for f in $(grep -oE '`[a-z0-9_/]+\.(cu|c|cuh|h|py|sh|txt|svg|png|sbatch|html)`' $d | tr -d '`' | sort -u); do
         case $f in bench.c | bench.cu | one.cu) continue ;; esac # the user's
-        if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which is not there"; fi
+        if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which does not exist"; fi
     done
     # checks names of functions, macros, options of macros, keys, flags, and members of modules
     for n in $(grep -oE '\b(kb|KB|KBENCH|KBI|KBK|kbi)_[A-Za-z_]+[A-Za-z]' $d | sort -u); do

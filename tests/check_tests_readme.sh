@@ -22,7 +22,7 @@ for name in KBK_OPS KBK_TABLE; do
     if grep -q "define $name\b" kbench_kernels.cuh; then pass; else fail "$readme: kbench_kernels.cuh has no $name"; fi
 done
 for name in $(grep -oE '`(tests|cli|gpu|host)/[a-z_]+\.(sh|cu|c|h|py|lib)`' $readme | tr -d '`' | sort -u); do
-    if [ -f "$name" ] || [ -f "tests/$name" ]; then pass; else fail "$readme names $name, which is not there"; fi
+    if [ -f "$name" ] || [ -f "tests/$name" ]; then pass; else fail "$readme names $name, which does not exist"; fi
 done
 for word in everything finish check_rc check_out check_err check_same; do
     if grep -qE "^$word\(\)" tests/lib.sh; then pass; else fail "$readme: tests/lib.sh has no $word"; fi

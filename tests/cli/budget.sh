@@ -15,7 +15,7 @@ takes() {
     start=$(now_ms)
     run "$@"
     took=$(($(now_ms) - start))
-    if [ $took -ge $least ] && [ $took -le $((2 * most)) ]; then pass; else fail "$what: took $took ms, from $least to $most were to be; $(said)"; fi
+    if [ $took -ge $least ] && [ $took -le $((2 * most)) ]; then pass; else fail "$what: took $took ms, expected $least to $most ms; $(said)"; fi
 }
 count() { grep -c '"status": "ok"' "$1"; }
 

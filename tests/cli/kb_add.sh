@@ -98,7 +98,7 @@ check_rc "bodies that return" 0
 "$tmp/flat" "$tmp/turns.json" > "$tmp/flat.txt"
 check_same "bodies that return: verified" "$(values verified)" "true true "
 check_same "bodies that return: compared" "$(values baseline)" '"now" "now" '
-if [ "$(values verdict)" = "null null " ]; then fail "implementations that return before their loop has ended have no verdict"; else pass; fi
+if [ "$(values verdict)" = "null null " ]; then fail "no verdict: implementations that return before their loop has ended were not compared"; else pass; fi
 check_same "bodies that return: set up" "$(values message | grep -c 'again and again')" 0
 
 # --- -a accepts values below 1, or below 0, only if the axis of the program has such a value

@@ -140,7 +140,7 @@ for word in '\[--profile-from-start\] \[off\]' '\[--clock-control\] \[none\]' '\
     '\[--csv\]' '\[--print-units\] \[base\]' '\[--metrics\] \[gpu__time_duration.sum,' '\[--op\] \[op\] \[--impl\] \[one,two\]' 'LC_ALL=C$'; do
     if grep -q -e "$word" "$FAKE"; then pass; else fail "no $word in: $(cat "$FAKE")"; fi
 done
-if grep -q -e '\[--ncu' "$FAKE"; then fail "ncu is started on a program that starts ncu: $(cat "$FAKE")"; else pass; fi
+if grep -q -e '\[--ncu' "$FAKE"; then fail "the profiled program started ncu again: $(cat "$FAKE")"; else pass; fi
 check_err "the command is printed" "^prog: --ncu: LC_ALL=C KBENCH_PROFILED=[^ ]* $folder/bin/ncu .* $prog --device script .*--impl one,two"
 check_out "heading" '^ncu, one run of each timed block: 2 of 2 cases$'
 check_out "case" '^op/impl=one$'
@@ -287,7 +287,7 @@ check_err "without add-ons" '--ncu is an option of examples/addons/kbench_inspec
 # --- with a virtual GPU
 include=$(cuda_headers)
 if [ -z "$include" ]; then
-    skip "no cuda_runtime_api.h: nothing with a virtual GPU"
+    skip "no cuda_runtime_api.h: tests with the virtual GPU are not run"
     finish
 fi
 virtual_gpu cuda

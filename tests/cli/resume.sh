@@ -152,12 +152,12 @@ while [ $k -lt $kills ]; do
     esac && struck=$((struck + 1))
     wait $pid 2> /dev/null
     grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
-    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line cannot be read"; fi
+    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line of the file is not a valid record"; fi
     # after a run that wrote all records, the file is deleted, so that the next run measures all cases again
     if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
     k=$((k + 1))
 done
-if [ $struck -gt 0 ]; then pass; else fail "nobody was killed"; fi
+if [ $struck -gt 0 ]; then pass; else fail "no process was killed"; fi
 run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "after $struck kills" 0
 each "after $struck kills" "$lines" $all

@@ -18,7 +18,7 @@ for folder in "$include/../lib64" "$include/../lib" "$include/../targets/x86_64-
     [ -z "$cudart" ] && [ -f "$folder/libcudart_static.a" ] && cudart="-L$folder -lcudart_static -lrt"
 done
 if [ -z "$cudart" ]; then
-    skip "no libcudart_static.a: the structures' sizes"
+    skip "no libcudart_static.a: the sizes of structures are not tested"
     check "structures" $CXX -std=c++11 -fsyntax-only -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp
     finish
 fi
@@ -31,7 +31,7 @@ for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/li
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done
 done
 if [ -z "$library" ]; then
-    skip "no libcupti.so: names of metrics"
+    skip "no libcupti.so: names of metrics are not tested"
     finish
 fi
 cat > "$tmp/chips.c" << 'EOF'

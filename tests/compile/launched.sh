@@ -7,7 +7,7 @@
 . tests/lib.sh
 
 here=tests/compile
-if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
+if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh does not exist" && finish; fi
 if [ -z "$NVCC" ] || ! have "$NVCC"; then skip "no nvcc" && finish; fi
 cat > "$tmp/try.cu" << 'EOF'
 int main() { return 0; }
@@ -25,7 +25,7 @@ check_rc "kernels --count" 0
 # sum WHAT: prints the sum of the second column over all lines of the log that begin with WHAT
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
-if [ "$all" -gt 0 ]; then pass; else fail "no kernels were compiled in"; fi
+if [ "$all" -gt 0 ]; then pass; else fail "the program contains no kernels"; fi
 # exceptions: kernels instantiated for void are never launched, because the library only queries the compute
 # capability for which they were compiled; tests/gpu/hopper.cu launches each configuration of the variant "select"
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<' | sed 's/^kernel 0 //' > "$tmp/never_here"
@@ -36,13 +36,13 @@ grep -vxF -f "$tmp/there" "$tmp/never_here" > "$tmp/never"
 if [ -s "$tmp/never" ]; then fail "$(wc -l < "$tmp/never" | tr -d ' ') of $all kernels are launched by no test, as $(head -n 5 "$tmp/never" | tr '\n' ';')"; else pass; fi
 
 launches=$(sum kernel) asked=$(sum asked)
-if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "$asked questions for $launches launches"; fi
+if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "the launchers sent $asked queries in $launches launches"; fi
 # A few queries of occupancy per kernel are allowed: occupancy depends on the size of dynamic shared memory, which
 # depends on the row length.
 for op in softmax cross_entropy layernorm; do
     RUNTIME_LOG=$tmp/once "$tmp/kernels" --count --op $op > /dev/null
     questions=$(awk '$1 == "asked" { n += $2 } END { print n + 0 }' "$tmp/once")
     different=$(awk '$1 == "kernel" && $2 > 0' "$tmp/once" | wc -l | tr -d ' ')
-    if [ "$questions" -le $((different * 3 + 10)) ]; then pass; else fail "$op: $questions questions about $different kernels"; fi
+    if [ "$questions" -le $((different * 3 + 10)) ]; then pass; else fail "$op: the launchers sent $questions queries for $different kernels"; fi
 done
 finish

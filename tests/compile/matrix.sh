@@ -18,7 +18,7 @@ for c in g++ clang++; do if have $c && works cc $c "$tmp/try.cc"; then compilers
 cc1=${compilers_c# } && cc1=${cc1%% *}
 cxx1=${compilers_cxx# } && cxx1=${cxx1%% *}
 kernels=
-if [ -f kbench_kernels.cuh ]; then kernels=kernels.c; else skip "kbench_kernels.cuh is not there"; fi
+if [ -f kbench_kernels.cuh ]; then kernels=kernels.c; else skip "kbench_kernels.cuh does not exist"; fi
 
 # --- syntax and warnings: every standard, with and without the implementation
 if everything; then
@@ -159,7 +159,7 @@ if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check
 elif grep -q 'KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE' "$tmp/check"; then
     pass
 else
-    fail "KBENCH_MALLOC alone: the error does not name the three: $(head -n 2 "$tmp/check")"
+    fail "KBENCH_MALLOC alone: the error does not name the three macros: $(head -n 2 "$tmp/check")"
 fi
 
 # --- a program for the sanitizers

@@ -11,7 +11,7 @@ here=tests/compile
 short="--iters 3 --warmup 1 --no-progress --quiet"
 version=$(sed -n 's/^#define KBENCH_VERSION "\(.*\)"$/\1/p' kbench.h | tr . _)
 cuda= cuda_names=
-if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include && cuda_names="c_cuda cxx_cuda"; else skip "no nvcc: no kbench.o with CUDA"; fi
+if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include && cuda_names="c_cuda cxx_cuda"; else skip "no nvcc: kbench.o is not built with CUDA"; fi
 names=c
 if have $CXX; then names="c cxx"; else skip "no C++ compiler" && cuda_names=${cuda_names:+c_cuda}; fi
 

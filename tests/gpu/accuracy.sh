@@ -16,7 +16,7 @@ for way in cold hot; do
     done
 done
 if ! have python3; then
-    skip "comparison: no python3"
+    skip "no python3: times are not compared with CUPTI"
     finish
 fi
 run python3 tests/gpu/accuracy.py "$tmp"
