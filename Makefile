@@ -144,8 +144,8 @@ $(LINKED): $(BUILD)/examples/%: examples/%.cu $(HEADERS) $(BUILD)/kbench_kernels
 test:
 	$(run_tests)
 
-# Also runs tests that take too long to run after every change. WRITERS_ROUNDS, INJECT_CALLS and RESUME_KILLS set
-# the repetitions of stress tests.
+# Runs all tests: those of "make test", and tests that take too long to run after every change. WRITERS_ROUNDS,
+# INJECT_CALLS and RESUME_KILLS set the repetitions of stress tests.
 test-all:
 	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests) --all
 test-rest:

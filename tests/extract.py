@@ -10,12 +10,12 @@ function that launches them take plain pointers and sizes. If the header's launc
 variant, the extracted launcher rejects it. The main program checks the kernel against the double-precision reference
 of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main program out.
 
-Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and for the
-compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the output. The
-script takes the launcher, and then repeatedly every declaration whose name occurs in a declaration that it has already
-taken. Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that
-only their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
-code reads."""
+Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and
+for the compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the
+output. The script first takes the launcher. It then adds every declaration whose name occurs in a declaration that
+was taken before, until none is missing. Functions of the host that describe tensors, formulas and scratch memory
+are evaluated symbolically, so that only their result is written. A struct parameter of a kernel is replaced by one
+parameter for each member that device code reads."""
 
 import difflib
 import os

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests --ncu and --nsys with scripts in place of NVIDIA's tools: how kbench starts them, how it uses their output,
-# and which fix it prints, in one line, for each way in which they fail. The last part uses the virtual GPU of
+# and which one-line fix it prints for each way in which a tool fails. The last part uses the virtual GPU of
 # tests/host/cuda.c and needs CUDA's headers. tests/gpu/vendor.sh uses the real tools.
 . tests/lib.sh
 . tests/cli/kit.lib

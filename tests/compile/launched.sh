@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/gpu/kernels.cu launches every kernel of the library: the program is linked with a simulated CUDA runtime
-# (runtime.cpp), so the test needs nvcc, but no GPU. Also tests that launchers query attributes and occupancy once,
-# not at every launch.
+# (runtime.cpp), so the test needs nvcc, but no GPU. Launchers must query the attributes and the occupancy
+# of a kernel once, not at every launch.
 # only in make test-all
 . tests/lib.sh
 

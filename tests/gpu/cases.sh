@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Runs programs that time typical work on a GPU. tests/fixtures/gpu_cases.txt lists PROGRAM, CASE and the expected
-# result: the flags that may occur, or ok and a range in microseconds. Then 2,000 correct blocks run, and none may
-# get a flag.
+# result: the flags that may occur, or ok and a range in microseconds. After these programs, 2,000
+# correct blocks run, and none of these blocks may get a flag.
 . tests/lib.sh
 
 nvcc="$NVCC -O3 -std=c++17 $ARCHFLAGS -DKBENCH_IMPLEMENTATION -I."

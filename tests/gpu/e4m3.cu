@@ -271,8 +271,8 @@ static void try_numbers() {
     else
         passed++;
 }
-/* The first 128 terms along K add up to 32768, and some later terms are 1. A sum with fewer than 16 bits would lose
-   each of these terms. Every sum is exact in f32. */
+/* The first 128 terms along K add up to 32768, and some later terms are 1. A sum with fewer than 16 bits of precision
+   would lose each 1. Every sum is exact in f32. */
 static void try_promotion() {
     const shape s = { 128, 128, 65536 };
     std::vector<uint8_t> x((size_t)(s.m * s.k), 0);

@@ -304,8 +304,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         split_k = false;
     }
 }
-// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the tensor
-// map of its own input.
+// Uses more inputs, at neighbouring addresses, than the cache of tensor maps has entries. Each
+// launch must use the tensor map of its own input.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
     const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
