@@ -22,7 +22,7 @@ EOF
 chmod +x "$play/bin/nvcc" "$play/smi/nvidia-smi"
 : > "$play/include/cublas_v2.h"
 path=$play/bin:$play/smi:$PATH
-# arch WHAT WANTED COMMAND...: the -gencode options of the test command
+# arch WHAT WANTED COMMAND...: checks that the -gencode options of COMMAND are WANTED
 arch() {
     what=$1 want=$2 && shift 2
     run env "$@"

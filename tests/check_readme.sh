@@ -18,7 +18,7 @@ if [ "$words" -le 1200 ]; then pass; else fail "README.md has $words words, boun
 words=$(wc -w < tests/MEASUREMENT.md)
 if [ "$words" -le 3000 ]; then pass; else fail "tests/MEASUREMENT.md has $words words, bound 3000"; fi
 for d in $documents; do
-    # but for the table that kbench_kernels.py --summary prints (tests/cli/python/kernels.py)
+    # the table that kbench_kernels.py --summary prints may have longer lines (tests/cli/python/kernels.py)
     long=$(awk '/^\| operation \| rows \|/ { made = 1 } !/^\|/ { made = 0 } length > 120 && !made { print FNR; exit }' "$d")
     if [ -z "$long" ]; then pass; else fail "$d, line $long: over 120 columns"; fi
 done
@@ -77,7 +77,7 @@ if [ $programs -ge 2 ]; then pass; else fail "the documents have $programs progr
 bare() { sed 's,//.*,,' "$1" | tr '\n' ' ' | sed 's,/\*[^*]*\*/,,g' | tr -d ' '; }
 check_same "README.md's first program and examples/01_first.cu" "$(bare "$tmp/README-1.cu")" "$(bare examples/01_first.cu)"
 
-# --- Python: every block is a program; those that need neither PyTorch nor a GPU run
+# --- Python: every fenced block is a program; the programs that need neither PyTorch nor a GPU run
 cat > "$tmp/cases.c" << 'EOF'
 #include <string.h>
 #include "kbench.h"
@@ -136,7 +136,7 @@ fi
 
 # --- CMake
 block=$(ls "$tmp"/README-*.cmake 2> /dev/null | head -n 1)
-# cmake_builds LANGUAGES FILE OPTIONS: a project of these lines and one source, built and started
+# cmake_builds LANGUAGES FILE OPTIONS: builds a CMake project of README.md's lines and the source FILE, and runs it
 cmake_builds() {
     dir=$tmp/cmake_${2#*.} source=$2
     mkdir -p "$dir/third_party"
@@ -196,7 +196,7 @@ links "a static library, as it is" "" "$tmp/user.c" "$kit/plain.o" -L"$tmp" -lbe
 links "a static library, as examples/README.md links it" "in_library " "$tmp/user.c" "$kit/plain.o" -L"$tmp" ${as_it_says:-no_such_line}
 links "a static library, one kb_add" "by_hand in_library " -DADD "$tmp/user.c" "$kit/plain.o" -L"$tmp" -lbenchmarks
 
-# --- the commands that compile kbench once, as printed (with CUDA's headers where there are some), and a program with each
+# --- the printed commands that compile kbench once (with CUDA's headers if installed), and a program for each of them
 if everything && [ -n "$(cuda_headers)" ]; then
     for d in README.md examples/addons/README.md; do
         line=$(sed -n '/^    cc -O2 -x c -DKBENCH_IMPLEMENTATION/{:a;/\\$/{N;s/\\\n */ /;ba;};p;q;}' $d | sed "s,/usr/local/cuda/include,$(cuda_headers),; s,-o kbench.o,-o $tmp/once.o,; s,^ *cc ,$CC ,")

@@ -7,14 +7,14 @@
 program faults tests/cli/faults_in_cases.c
 reader
 options="--iters 30 --warmup 1 --timeout 1s --no-progress"
-# field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
+# field OPERATION IMPLEMENTATION KEY: prints the value of the key in the record of this case, as JSON
 field() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '
         $1 != last { if (o == op && i == impl) exit; o = i = ""; v = ""; last = $1 }
         $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } $2 == key { v = $3 }
         END { if (o == op && i == impl) print v }' "$tmp/flat.txt"
 }
-# numbers OPERATION IMPLEMENTATION KEY...: the keys that are not null
+# numbers OPERATION IMPLEMENTATION KEY...: prints those of the keys whose value is not null
 numbers() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v keys="$*" '
         function show(k) { if (o == op && i == impl) for (k = 3; k <= n; k++) if (v[key[k]] != "null") printf "%s ", key[k] }

@@ -11,7 +11,7 @@ reader
 quick="--iters 30 --warmup 1 --no-progress"
 python=
 for p in python3 python; do if have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p && break; fi; done
-# value RECORD KEY, from $tmp/flat.txt
+# value RECORD KEY: prints the value of the key in $tmp/flat.txt
 value() { awk -F'\t' -v r="$1" -v k="$2" '$1 == r && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
 
 run "$tmp/prog" $quick --op layernorm --size small,medium,batch -a batch_size=1,2 --json "$tmp/ln.json" --jsonl "$tmp/ln.jsonl"
@@ -73,7 +73,8 @@ if [ -r /proc/self/status ]; then
     case $(value 0 cpu_governor) in $1) pass ;; *) fail "cpu_governor is $(value 0 cpu_governor), expected $1" ;; esac
     case $(value 0 cpu_clock_mhz) in $2) pass ;; *) fail "cpu_clock_mhz is $(value 0 cpu_clock_mhz), expected $2" ;; esac
 fi
-# one core with its data in cache has no memory bandwidth; the efficiency is relative to the peak arithmetic rate
+# if the data of a case on the CPU stays in cache, the record has no copy bandwidth, and the efficiency is relative
+# to the peak arithmetic rate
 check_same "copy_roof_gbps of data in cache" "$(value 0 copy_roof_gbps)" null
 case $(value 0 gpu_efficiency) in [0-9]*) pass ;; *) fail "gpu_efficiency on a CPU is $(value 0 gpu_efficiency)" ;; esac
 check_same "roof on a CPU" "$(value 0 roof)" '"f32"'

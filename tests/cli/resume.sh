@@ -56,7 +56,7 @@ check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' 
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
-# a file with an incomplete line, in which a group lacks a case
+# a file that has an incomplete line, and in which a case of a group is missing
 head -n 8 "$tmp/whole" > "$lines"
 sed -n 9p "$tmp/whole" | head -c 700 >> "$lines"
 run "$prog" $some --list --resume --jsonl "$lines"
@@ -134,7 +134,7 @@ else
     skip "no strace: a failing read of the file is not tested"
 fi
 
-# --- killed at any moment: worker, supervisor, both
+# --- the worker, the supervisor or both are killed at random times
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 kills=${RESUME_KILLS:-$(everything && echo 100 || echo 4)} seed=42 k=0 struck=0
 some="--no-progress --precision 100 --min-time 20ms --max-time 20ms --warmup 1 --op softmax,layernorm"

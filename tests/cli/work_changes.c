@@ -111,7 +111,7 @@ KBENCH(adds_up) { // y += 2 x, from zeros
 KBENCH(empty) {
     KB_TIME_HOST(kb) {}
 }
-KBENCH(removed) { // the compiler sees that the sum is never used
+KBENCH(removed) { // the compiler removes the work, because it sees that the sum is never used
     float* x = KB_ALLOC_HOST(kb, float, N);
     KB_TIME_HOST(kb) {
         float sum = 0;
@@ -164,7 +164,7 @@ KBENCH(halves) {
     int64_t turns = 1 << 22;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
-KBENCH(halves_for_good) { // the next call of the function continues where this one ended
+KBENCH(halves_for_good) { // the amount of work halves in every launch, and is kept between calls of the function
     static int64_t turns = 1 << 24;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
@@ -176,7 +176,7 @@ KBENCH(every_second) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 10000 : 10); }
 }
-KBENCH(every_second_long) { // each launch is a sample
+KBENCH(every_second_long) { // launches are so long that each launch is a sample of its own
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 500000 : 1000); }
 }
