@@ -56,7 +56,7 @@ space := $(empty) $(empty)
 # a comma in the value of nvcc's -D must be written \, because nvcc splits the value at a plain comma
 suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(if \
                 $(filter 3,$(words $(sort $(TYPES)))),,-DKBK_TYPES=$(subst $(space),$(if $(use_cuda),\\)$(comma),$(sort $(TYPES))))
-# compiles the two parts of the suite in parallel; a suite with a selection of operations (-DKBK_...) is one part
+# compiles suite.cu as two object files in parallel; with only some operations (-DKBK_...), compiles one program
 suite_part = $(compile_cuda) $(suite_types) -DSUITE_PART=$(1) -c examples/suite.cu -o $(BUILD)/suite.$(1).o
 suite_parts = { $(call suite_part,2) & $(call suite_part,1) && wait $$! && $(compile_cuda) $(BUILD)/suite.1.o $(BUILD)/suite.2.o -o $(BUILD)/suite; }
 suite_cuda = $(if $(findstring -DKBK_,$(NVCCFLAGS)),$(compile_cuda) $(suite_types) examples/suite.cu -o $(BUILD)/suite,$(suite_parts))
@@ -90,8 +90,8 @@ help:
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
 	@echo 'Variables for the command line: CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES. NVCC= builds without nvcc.'
 
-# results.json is for runs of all operations: the default selection or --all. If all ARGS are in WHOLE, make run
-# writes results.json. With other ARGS (a filter, --op, --fast, --hot, --device, ...), make run writes
+# results.json may only hold a run of all operations: the default selection or --all. If all ARGS are in WHOLE,
+# make run writes results.json. With other ARGS (a filter, --op, --fast, --hot, --device, ...), make run writes
 # $(BUILD)/results.json. With ARGS in LOOK, make run only prints text and writes no records.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
 LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
@@ -144,8 +144,8 @@ $(LINKED): $(BUILD)/examples/%: examples/%.cu $(HEADERS) $(BUILD)/kbench_kernels
 test:
 	$(run_tests)
 
-# Also runs tests that take too long to run after every change. WRITERS_ROUNDS, INJECT_CALLS and RESUME_KILLS set
-# the repetitions of stress tests.
+# Runs all tests: those of "make test", and tests that take too long to run after every change. WRITERS_ROUNDS,
+# INJECT_CALLS and RESUME_KILLS set the repetitions of stress tests.
 test-all:
 	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests) --all
 test-rest:

@@ -9,14 +9,14 @@ if [ "$bytes" -le 1500000 ]; then pass; else fail "$folder has $bytes bytes, at 
 for file in $(find $folder -type f ! -name README.md ! -name shorten.py | sort); do
     name=$(basename "$file")
     short=$(echo "$name" | sed 's/^\(operations[a-z_]*\)\.md$/\1.json/') # a table beside its records
-    if grep -qF "$short\`" $folder/README.md; then pass; else fail "$folder/README.md says nothing of $name"; fi
+    if grep -qF "$short\`" $folder/README.md; then pass; else fail "$folder/README.md does not mention $name"; fi
 done
 for name in $(grep -v '^#' README.md | grep -oE 'tests/evidence/[a-z0-9_/]+\.[a-z]+' | sort -u); do
-    if [ -f "$name" ]; then pass; else fail "README.md names $name, which is not there"; fi
+    if [ -f "$name" ]; then pass; else fail "README.md names $name, which does not exist"; fi
 done
 for name in $(sed -n 's/^- \(`[^(]*\)(.*/\1/p' $folder/README.md | tr -d '`,' | tr ' ' '\n' | grep '[a-z]\.[a-z]' | sort -u); do
     found=$(find $folder -name "$(basename "$name")" -type f)
-    if [ -n "$found" ]; then pass; else fail "$folder/README.md names $name, which is not there"; fi
+    if [ -n "$found" ]; then pass; else fail "$folder/README.md names $name, which does not exist"; fi
 done
 
 # a shortened record file: it keeps the times, and only some of the other keys

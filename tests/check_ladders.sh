@@ -4,7 +4,7 @@
 # the evidence (tests/ladder.py).
 . tests/lib.sh
 
-if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
+if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh does not exist" && finish; fi
 if ! have python3; then skip "no python3" && finish; fi
 if ! have "$CC"; then skip "no C compiler" && finish; fi
 run python3 tests/ladder.py --check

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Checks the language of everything that people read: no house word may replace a standard term. Also tests that
-# sentences.py finds the sentences in source files.
+# Checks the language of everything that people read: no house word may replace a standard term. For
+# sentences.py, checks that it finds the sentences in source files.
 . tests/lib.sh
 
 if ! have "${PYTHON:=python3}"; then skip "no python3" && finish; fi

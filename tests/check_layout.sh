@@ -10,7 +10,7 @@ tracked=$(git ls-files -co --exclude-standard 2> /dev/null) || tracked=
 none() { if [ -z "$2" ]; then pass; else fail "$1: $(echo "$2" | head -n 5 | tr '\n' ';')"; fi; }
 
 for f in kbench.h kbench_kernels.cuh; do
-    if [ ! -f $f ]; then skip "$f is not there" && continue; fi
+    if [ ! -f $f ]; then skip "$f does not exist" && continue; fi
     placed=$(awk 'open && /^  >>[a-z_]+ / { print $1 } { open = /^\/\*-----/ }' $f)
     if [ "$(echo $placed | wc -w)" -ge 5 ]; then pass; else fail "$f: fewer than 5 sections were found: $placed"; fi
     none "$f: lines over 120 columns" "$(awk 'length($0) > 120 { print FILENAME ":" NR }' $f)"

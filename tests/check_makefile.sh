@@ -22,7 +22,7 @@ EOF
 chmod +x "$play/bin/nvcc" "$play/smi/nvidia-smi"
 : > "$play/include/cublas_v2.h"
 path=$play/bin:$play/smi:$PATH
-# arch WHAT WANTED COMMAND...: the -gencode options of the test command
+# arch WHAT WANTED COMMAND...: checks that the -gencode options of COMMAND are WANTED
 arch() {
     what=$1 want=$2 && shift 2
     run env "$@"
@@ -142,15 +142,15 @@ if [ -f examples/suite.cu ]; then
     # a log without notes, and a missing log
     eval "$(sed -n '/^no_serialised()/p' .ci/run)"
     log=$tmp/ci.log
-    if no_serialised 2> "$err"; then fail "CI: a missing log is accepted like a log without notes"; else pass; fi
+    if no_serialised 2> "$err"; then fail "CI: a missing log passes like a log without notes"; else pass; fi
     echo "ptxas info    : Used 168 registers" > "$log.suite"
     check "CI: a log without notes" no_serialised
     for code in C7508 C7510 C7513 C7515 C7517 C7519 C7520; do
         echo "ptxas info    : ($code) Potential Performance Loss: as it is" > "$log.suite"
-        if no_serialised > "$out"; then fail "CI: $code is not seen"; else pass; fi
+        if no_serialised > "$out"; then fail "CI: the note $code in the log is not found"; else pass; fi
     done
 else
-    skip "examples/suite.cu is not there"
+    skip "examples/suite.cu does not exist"
 fi
 # compile time of the suite, with a fake nvcc that reports the times of the two parts of the suite
 cat > "$play/bin/playtime" << 'EOF'

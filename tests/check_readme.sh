@@ -8,7 +8,7 @@
 
 documents="README.md examples/README.md examples/addons/README.md examples/python/README.md tests/README.md
     tests/MEASUREMENT.md tests/evidence/README.md"
-for d in $documents; do if [ ! -f "$d" ]; then fail "$d is not there" && finish; fi; done
+for d in $documents; do if [ ! -f "$d" ]; then fail "$d does not exist" && finish; fi; done
 python=
 for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p; fi; done
 
@@ -18,7 +18,7 @@ if [ "$words" -le 1200 ]; then pass; else fail "README.md has $words words, boun
 words=$(wc -w < tests/MEASUREMENT.md)
 if [ "$words" -le 3000 ]; then pass; else fail "tests/MEASUREMENT.md has $words words, bound 3000"; fi
 for d in $documents; do
-    # but for the table that kbench_kernels.py --summary prints (tests/cli/python/kernels.py)
+    # the table that kbench_kernels.py --summary prints may have longer lines (tests/cli/python/kernels.py)
     long=$(awk '/^\| operation \| rows \|/ { made = 1 } !/^\|/ { made = 0 } length > 120 && !made { print FNR; exit }' "$d")
     if [ -z "$long" ]; then pass; else fail "$d, line $long: over 120 columns"; fi
 done
@@ -77,7 +77,7 @@ if [ $programs -ge 2 ]; then pass; else fail "the documents have $programs progr
 bare() { sed 's,//.*,,' "$1" | tr '\n' ' ' | sed 's,/\*[^*]*\*/,,g' | tr -d ' '; }
 check_same "README.md's first program and examples/01_first.cu" "$(bare "$tmp/README-1.cu")" "$(bare examples/01_first.cu)"
 
-# --- Python: every block is a program; those that need neither PyTorch nor a GPU run
+# --- Python: every fenced block is a program; the programs that need neither PyTorch nor a GPU run
 cat > "$tmp/cases.c" << 'EOF'
 #include <string.h>
 #include "kbench.h"
@@ -136,7 +136,7 @@ fi
 
 # --- CMake
 block=$(ls "$tmp"/README-*.cmake 2> /dev/null | head -n 1)
-# cmake_builds LANGUAGES FILE OPTIONS: a project of these lines and one source, built and started
+# cmake_builds LANGUAGES FILE OPTIONS: builds a CMake project of README.md's lines and the source FILE, and runs it
 cmake_builds() {
     dir=$tmp/cmake_${2#*.} source=$2
     mkdir -p "$dir/third_party"
@@ -162,7 +162,7 @@ else
     fi
 fi
 
-# --- the static library: benchmarks that nobody calls, linked as examples/README.md says, or taken along by one kb_add
+# --- a static library of benchmarks that no code calls: linked as examples/README.md says, or through a kb_add
 cat > "$tmp/library.c" << 'EOF'
 #include "kbench.h"
 static void body(kb_state* kb) {
@@ -196,7 +196,7 @@ links "a static library, as it is" "" "$tmp/user.c" "$kit/plain.o" -L"$tmp" -lbe
 links "a static library, as examples/README.md links it" "in_library " "$tmp/user.c" "$kit/plain.o" -L"$tmp" ${as_it_says:-no_such_line}
 links "a static library, one kb_add" "by_hand in_library " -DADD "$tmp/user.c" "$kit/plain.o" -L"$tmp" -lbenchmarks
 
-# --- the commands that compile kbench once, as printed (with CUDA's headers where there are some), and a program with each
+# --- the printed commands that compile kbench once (with CUDA's headers if installed), and a program for each of them
 if everything && [ -n "$(cuda_headers)" ]; then
     for d in README.md examples/addons/README.md; do
         line=$(sed -n '/^    cc -O2 -x c -DKBENCH_IMPLEMENTATION/{:a;/\\$/{N;s/\\\n */ /;ba;};p;q;}' $d | sed "s,/usr/local/cuda/include,$(cuda_headers),; s,-o kbench.o,-o $tmp/once.o,; s,^ *cc ,$CC ,")
@@ -208,7 +208,7 @@ if everything && [ -n "$(cuda_headers)" ]; then
     done
 fi
 
-# --- what the documents name exists
+# --- files, options, functions and flags that the documents name must exist
 find . -path ./build -prune -o -type f -print > "$tmp/files"
 # known OPTION: tests whether the kit has this option; the result is cached
 : > "$tmp/known"
@@ -237,15 +237,15 @@ for d in $documents; do
         if grep -qE "^$t:" Makefile || grep -qE "^\.PHONY:.* $t( |\$)" Makefile; then pass; else fail "$d says 'make $t', which the Makefile does not have"; fi
     done
     for f in $(grep -oE '(examples|tests)/[a-zA-Z0-9_./]+[a-zA-Z0-9]' $d | grep -v NAME | sort -u); do
-        if [ -e "$f" ] || [ -e "$f.cu" ] || [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d names $f, which is not there"; fi
+        if [ -e "$f" ] || [ -e "$f.cu" ] || [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d names $f, which does not exist"; fi
     done
     for f in $(sed '/^```/,/^```/d' $d | grep -oE '\]\([^)#]*' | sed 's/](//' | sort -u); do
-        if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which is not there"; fi
+        if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which does not exist"; fi
     done
     # checks files that the document names without their folder
     for f in $(grep -oE '`[a-z0-9_/]+\.(cu|c|cuh|h|py|sh|txt|svg|png|sbatch|html)`' $d | tr -d '`' | sort -u); do
         case $f in bench.c | bench.cu | one.cu) continue ;; esac # the user's
-        if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which is not there"; fi
+        if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which does not exist"; fi
     done
     # checks names of functions, macros, options of macros, keys, flags, and members of modules
     for n in $(grep -oE '\b(kb|KB|KBENCH|KBI|KBK|kbi)_[A-Za-z_]+[A-Za-z]' $d | sort -u); do

@@ -6,10 +6,10 @@
 #   sh tests/compile_time.sh suite     compiles the suite once, as make run builds it for an H100 (ARCH: another
 #                                      GPU), and prints the time of each compiler phase (nvcc --time) of both parts; no limit
 # Prints the sizes of the headers first. The test fails if a compilation takes longer than its limit:
-# - a .cu file with implementation and benchmark compiles in 2.2 times the time of a .cu file with only a kernel;
-# - a .cu file with only the API compiles in 1.05 times the time of a .cu file with only a kernel;
-# - example 05, which links the compiled kernels, compiles in 1.1 times the time of its own kernel alone;
-# - a .c file with the implementation and a benchmark compiles in 0.8 s.
+# - a .cu file with implementation and benchmark: 2.2 times the compile time of a .cu file with only a kernel;
+# - a .cu file with only the API: 1.05 times the compile time of a .cu file with only a kernel;
+# - example 05, which links the compiled kernels: 1.1 times the compile time of the example's kernel alone;
+# - a .c file with the implementation and a benchmark: 0.8 s.
 . tests/lib.sh
 [ -n "$NVCC" ] || NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
 

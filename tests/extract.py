@@ -10,12 +10,12 @@ function that launches them take plain pointers and sizes. If the header's launc
 variant, the extracted launcher rejects it. The main program checks the kernel against the double-precision reference
 of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main program out.
 
-Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and for the
-compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the output. The
-script takes the launcher, and then repeatedly every declaration whose name occurs in a declaration that it has already
-taken. Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that
-only their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
-code reads."""
+Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and
+for the compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the
+output. The script first takes the launcher. It then adds every declaration whose name occurs in a declaration that
+was taken before, until none is missing. Functions of the host that describe tensors, formulas and scratch memory
+are evaluated symbolically, so that only their result is written. A struct parameter of a kernel is replaced by one
+parameter for each member that device code reads."""
 
 import difflib
 import os
@@ -290,8 +290,8 @@ class Header:
         return tuple(s["line"] for s in stack if s["state"] == "unknown")
 
     def conditional(self, word, t, stack, current):
-        """Processes a conditional directive. current: the tokens of the declaration that contains the directive; None:
-        it is between declarations."""
+        """Processes a conditional directive. current: the tokens of the declaration that contains the directive;
+        None: the directive is between declarations."""
         line = re.match(r"\s*#\s*\w+\s*(.*)", t.text, re.S).group(1)
         opens = word.startswith("if")
         off = any(s["state"] == "off" for s in (stack if opens else stack[:-1]))
@@ -1017,8 +1017,8 @@ class Evaluator:
 
 
 def plain(e):
-    """Removes casts to double, int64_t and size_t from a tree, because the extracted file uses the formula where
-    it is converted anyway."""
+    """Removes casts to double, int64_t and size_t from a tree, because the extracted file uses the formula only
+    in places where C++ converts the result implicitly."""
     if e[0] == "cast" and e[1] in ("double", "int64_t", "size_t"):
         return plain(e[2])
     return folded(
@@ -1047,7 +1047,7 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
-            if name_of_row == "KBKI_CUBLAS":  # no kernel of its own
+            if name_of_row == "KBKI_CUBLAS":  # calls cuBLAS, so there is no kernel to extract
                 continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
@@ -1123,7 +1123,7 @@ def specialised_for_float(header, item, name):
 
 
 def specialised(header, item, words):
-    """Returns a function for the size of scratch memory, simplified by the variants that its callers pass."""
+    """Returns a function for the size of scratch memory, simplified for the variants that callers pass to it."""
     name = item.names[0]
     fields = {
         f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
@@ -1427,8 +1427,8 @@ class Plain:
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
     def explicit_arguments(self):
-        """Writes template arguments into calls that deduced them from a pointer to a kernel, because the type of
-        the pointer no longer contains the struct."""
+        """Writes template arguments into calls that deduced them from the type of a pointer to a kernel. These
+        arguments can no longer be deduced, because the kernel no longer has the struct as a parameter."""
         for item in self.items:
             if item.macro is not None:
                 continue
@@ -1581,8 +1581,8 @@ class Plain:
                     t.text = ""
 
     def member(self, path):
-        """Returns the struct type of a member of another struct, such as m.io. None if one struct has a member of this
-        name that is no struct."""
+        """Returns the type of a member that is itself a struct, such as io in m.io. Returns None if a struct has a
+        member of this name whose type is not a struct."""
         last, found = path.split(".")[-1], None
         for m in self.structs.values() if "." in path else ():
             for kind, name, _ in m.data:
@@ -1631,7 +1631,7 @@ static void check(kb_state* kb, const char* name, const V* device, int64_t n, in
             const double rounded = widened((V)(float)want[i]), exact = ulps == 0 && absolute == 0;
             const double base = fmax(ulps > 0 ? fmax(w, sqrt(mean_square)) : w, least);
             const double bound = fabs(ulps) * ldexp(1.0, ilogb(base) - bits) + absolute;
-            const bool same = x == rounded || isnan(x) && isnan(rounded); // also of two infinities
+            const bool same = x == rounded || isnan(x) && isnan(rounded); // includes two infinities of the same sign
             const bool close = isfinite(want[i]) && fabs(x - (exact ? rounded : want[i])) <= bound;
             if (!same && !close && ++bad == 1) where = u * per_unit + i;
             if (isfinite(rounded))
@@ -1712,7 +1712,8 @@ class Extraction:
         self.take()
 
     def describe(self):
-        """Evaluates shape, tensors and formulas to expressions of the launcher's parameters."""
+        """Evaluates the shape, the tensors and the formulas symbolically: the results are expressions in the
+        parameters of the launcher."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])

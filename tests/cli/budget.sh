@@ -15,7 +15,7 @@ takes() {
     start=$(now_ms)
     run "$@"
     took=$(($(now_ms) - start))
-    if [ $took -ge $least ] && [ $took -le $((2 * most)) ]; then pass; else fail "$what: took $took ms, from $least to $most were to be; $(said)"; fi
+    if [ $took -ge $least ] && [ $took -le $((2 * most)) ]; then pass; else fail "$what: took $took ms, expected $least to $most ms; $(said)"; fi
 }
 count() { grep -c '"status": "ok"' "$1"; }
 
@@ -23,16 +23,16 @@ takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$t
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
 check_not_err "a budget" 'not run'
-# the other cases get the time that one case does not need
+# if one case needs less than its share of the time, the rest of this share goes to the other cases
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
 check_not_err "known well enough" '--budget'
 takes "a long budget is no duty" 0 3000 $prog --op quiet --budget 1h
-# a long budget gives each case more than a second
+# with a long budget, a case may take more than the usual limit of one second
 takes "longer than without" 1600 4500 $prog --op slow -a n=1 --budget 2500ms --json "$tmp/b.json"
 check_rc "longer than without" 0
 check_not_err "longer than without" 'had less time'
 
-# --- a short budget: the first cases are measured, the others are named, and --resume runs them
+# --- a short budget: the first cases are measured; kbench names the cases without a time, and --resume runs them
 rm -f "$lines"
 takes "too short" 100 1800 $prog --op slow --budget 600ms --jsonl "$lines"
 check_rc "too short" 0
@@ -51,7 +51,7 @@ check_rc "next to nothing" 0
 check_same "next to nothing: one case" "$(count "$tmp/n.json")" 1
 check_err "next to nothing" '7 not run'
 
-# --- combined with other options
+# --- --budget combined with other options
 takes "--procs" 600 4000 $prog --op noisy,alone -a n=1:4 --procs 3 --budget 1500ms --json "$tmp/p.json"
 check_rc "--procs" 0
 check_same "--procs: every case has a time" "$(count "$tmp/p.json")" 12

@@ -222,7 +222,7 @@ done
 # an option that needs a value must not take the next option as its value
 refuses "--json without its file, an option after it" "--json" --json --fast --list
 
-# --- output that cannot be written is an error, for less and for more than stdio's buffer
+# --- output that cannot be written is an error, whether it is smaller or larger than the buffer of stdio
 run $prog $quick --op mse --json "$tmp/shown.json"
 if [ -c /dev/full ]; then
     for line in --list "--list -a n=1:2000" --list-ops --list-sizes --dry-run --help --version --env \
@@ -360,7 +360,7 @@ check_same "two files on a full disk: --jsonl" "$(grep -c 'writing --jsonl [^ ]*
 run env KBENCH_NOTHING=1 $prog $quick --op MSE,SWISH
 check_rc "names without regard to case" 0
 
-# --- fast replies that use no device
+# --- options that only print text use no device and are fast
 best=100000
 for i in 1 2 3 4 5; do
     start=$(now_ms)

@@ -48,7 +48,7 @@ while [ $round -lt "$rounds" ]; do
     done
     # every record of each writer is one line of the file
     grep -v '"tool": "another"\|^plain text$' "$lines" | grep -vxF -f "$tmp/half" > "$tmp/ours"
-    if ! "$tmp/flat" --lines "$tmp/ours" > "$tmp/why" 2>&1; then bad=$((bad + 1)) && fail "round $round: a line is torn: $(head -c 300 "$tmp/why")"; fi
+    if ! "$tmp/flat" --lines "$tmp/ours" > "$tmp/why" 2>&1; then bad=$((bad + 1)) && fail "round $round: a line is incomplete: $(head -c 300 "$tmp/why")"; fi
     w=0
     while [ $w -lt $writers ]; do
         sed 's/,$//; /^[][]$/d' "$tmp/w$w.json" > "$tmp/wanted"

@@ -46,7 +46,7 @@ while read -r flag mark; do
     check_same "$mark" "$(sed 's/:.*//; q' "$out")" "$flag"
 done < "$tmp/flags"
 
-# verdicts, results of --compare, severities and ratings, each by any of its names
+# --explain accepts verdicts, results of --compare, severities and ratings in upper and lower case
 for word in FASTER slower Equivalent UNRESOLVED REGRESSED improved minor moderate SEVERE critical excellent good fair "needs work"; do
     run "$kbench" --explain "$word"
     check_rc "$word" 0

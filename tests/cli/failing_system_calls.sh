@@ -40,7 +40,7 @@ held() {
     lost=$(grep -cvxF -f "$lines" "$tmp/kept")
     [ "$lost" -eq 0 ] || { fail "$1: $lost lines of $(wc -l < "$tmp/kept") are lost" && return; }
     grep -vxF -f "$tmp/half" "$lines" | grep -v '"tool": "another"' | grep . > "$tmp/now"
-    "$tmp/flat" --lines "$tmp/now" > "$tmp/why" 2>&1 || { fail "$1: a line is torn: $(head -c 200 "$tmp/why")" && return; }
+    "$tmp/flat" --lines "$tmp/now" > "$tmp/why" 2>&1 || { fail "$1: a line is incomplete: $(head -c 200 "$tmp/why")" && return; }
     [ $rc -ne 124 ] && [ $rc -ne 137 ] || { fail "$1: the run did not end" && return; }
     cmp -s "$tmp/d/r.json" "$tmp/one.json" || "$tmp/flat" "$tmp/d/r.json" > "$tmp/why" 2>&1 || { fail "$1: --json is neither old nor new: $(head -c 200 "$tmp/why")" && return; }
     cmp -s "$tmp/d/r.csv" "$tmp/one.csv" || [ "$(wc -l < "$tmp/d/r.csv")" -gt 1 ] || { fail "$1: wrong content of the --csv file" && return; }

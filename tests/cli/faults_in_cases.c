@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Every way in which a benchmark can fail on the CPU. Each failing case is between two correct cases. A failure
-// must affect only its own case. faults_in_cases.sh has the flag that each must get.
+// must affect only its own case. faults_in_cases.sh lists the flag that each failing case must get.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -240,7 +240,7 @@ FAULT(closes_everything) {
         for (int i = 0; i < 1024; ++i) close(i);
     }
 }
-FAULT(says_much) { // the function's output must not be taken for a record, and must not block
+FAULT(says_much) { // output on stdout must not be mistaken for a record, and a full pipe must not block the function
     KB_TIME(kb) {
         char line[4096];
         memset(line, '{', sizeof line);

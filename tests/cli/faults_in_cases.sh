@@ -7,14 +7,14 @@
 program faults tests/cli/faults_in_cases.c
 reader
 options="--iters 30 --warmup 1 --timeout 1s --no-progress"
-# field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
+# field OPERATION IMPLEMENTATION KEY: prints the value of the key in the record of this case, as JSON
 field() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '
         $1 != last { if (o == op && i == impl) exit; o = i = ""; v = ""; last = $1 }
         $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } $2 == key { v = $3 }
         END { if (o == op && i == impl) print v }' "$tmp/flat.txt"
 }
-# numbers OPERATION IMPLEMENTATION KEY...: the keys that are not null
+# numbers OPERATION IMPLEMENTATION KEY...: prints those of the keys whose value is not null
 numbers() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v keys="$*" '
         function show(k) { if (o == op && i == impl) for (k = 3; k <= n; k++) if (v[key[k]] != "null") printf "%s ", key[k] }
@@ -40,7 +40,7 @@ out=$tmp/table err=$tmp/messages
 
 for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/cli/faults_in_cases.c) first last; do
     check_same "$op: the good case after it" "$(field $op good status)" '"ok"'
-    case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the good case has no number" ;; esac
+    case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the correct case has no time" ;; esac
     check_same "$op: the good case is verified" "$(field $op good verified)" true
 done
 
@@ -114,7 +114,7 @@ case $(field overflowing_count bad flags) in *OOM* | *BAD_CASE*) pass ;; *) fail
 check_same "wrong: verified" "$(field wrong bad verified)" false
 case $(field wrong bad max_error) in 0.2* | 1 | 1.0) pass ;; *) fail "wrong: max_error is $(field wrong bad max_error)" ;; esac
 case $(field checks_once bad flags) in *UNVERIFIED*) pass ;; *) fail "checks_once: flags $(field checks_once bad flags)" ;; esac
-case $(field checks_once bad verified) in true) fail "checks_once: verified without a check of the last run" ;; *) pass ;; esac
+case $(field checks_once bad verified) in true) fail "checks_once: verified is true although the last run was not checked" ;; *) pass ;; esac
 check_same "skips: status" "$(field skips bad status)" '"skipped"'
 check_same "skips: no time" "$(field skips bad time_ms)" null
 check_same "skips: message" "$(field skips bad message)" '"not on a weekday"'

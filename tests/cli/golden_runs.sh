@@ -69,9 +69,10 @@ check_rc "a profile" 1 # one of the rivals is wrong
 same runs/profile.txt "$tmp/profile.txt"
 same runs/trace.txt "$tmp/trace.txt"
 
-# how often a run calls the functions of CUDA and of its libraries
+# counts of the calls of each function of CUDA and of its libraries in a run
 : > "$tmp/none"
-# asks NAME COMMAND...: compares how often a process calls each function of CUDA and CUPTI with the golden file
+# asks NAME COMMAND...: counts the calls of each function of CUDA and CUPTI in a process, and compares the counts
+# with the golden file
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do

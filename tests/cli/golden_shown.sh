@@ -72,8 +72,9 @@ for kind in time gbps gflops efficiency fits; do drawn $kind.svg.txt 0 $kind.svg
 drawn changes.svg.txt 1 changes.svg --baseline before.json --fail-on never --svg changes.svg --plot changes
 drawn where.svg.txt 0 warp.svg --where impl=warp --svg warp.svg --plot roofline
 
-# --- records of every kind, from the test backend and from the virtual GPU: with failures, reasons, notes, counters,
-# energy and several processes. Two runs must give the same records, from which kbench then makes every kind of output
+# --- records of every kind, from the test backend and from the virtual GPU: they contain failures, reasons, notes,
+# counters, energy, and times of several processes. Two runs must give the same records; kbench makes every kind of
+# output from these records
 shows kinds.txt 0 --load kinds.json -v
 COLUMNS=40 shows kinds_narrow.txt 0 --load kinds.json
 COLUMNS=160 shows kinds_wide.txt 0 --load kinds.json -v --sort implementation,-time

@@ -38,9 +38,9 @@ bad nests BAD_CASE 'there is a run already'
 check_err "kb_main in a benchmark" 'a benchmark function cannot run other benchmarks'
 if [ $took -lt 40000 ]; then pass; else fail "child processes that keep running: the run took $took ms"; fi
 case $(field poisons good message) in '"signal 6 (Aborted), in a process that had run other cases"') pass ;; *)
-    fail "a case that crashes because of an earlier case: message $(field poisons good message)" ;;
+    fail "the message of a case that crashes because of an earlier case is wrong: $(field poisons good message)" ;;
 esac
-if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "processes are left"; else pass; fi
+if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "some processes are still running"; else pass; fi
 
 # a main function that removes its own argument, and one that passes other arguments to kb_main
 run env HOSTILE_STRIPS=1 timeout 20 "$tmp/hostile" mine $options --op first

@@ -5,8 +5,8 @@ after reading the page back.
 
     html_pages.py TOOL FOLDER RECORDS...    a line for each kind of records: "ok KIND", or what is wrong
 
-For each kind of records, three of the eleven kinds of figures are drawn, by turns; make test-all (TEST_ALL) draws
-all kinds of figures.
+For each kind of records, "make test" draws three of the eleven kinds of figures: other figures for the next kind of
+records. "make test-all" (TEST_ALL) draws all kinds of figures for each kind of records.
 """
 import copy
 import html.parser
@@ -165,8 +165,8 @@ def look(name, records):
     for svg in re.findall(r'<svg.*?</svg>', shown, re.S):
         xml.dom.minidom.parseString(svg)
     held = json.loads(data.split('>', 1)[1].split('</script>', 1)[0])
-    assert len(held['records']) == len(records), 'the page holds another number of records than the file'
-    assert run(file) == run(page), 'the page gives another table than the file'
+    assert len(held['records']) == len(records), 'the numbers of records in the page and in the file differ'
+    assert run(file) == run(page), 'the table of the page differs from the table of the file'
     for kind in KINDS if EVERYTHING else KINDS[looked % 4::4]:
         svg = run(file, '--svg', '-', '--plot', kind, '--baseline', file)
         xml.dom.minidom.parseString(svg)
@@ -211,8 +211,8 @@ def levels():
     """In the roofline figure, a line connects a ring (L2 traffic) and a dot (DRAM traffic) of each case with
     counters; cases without counters have neither."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
-    assert 'ring: FLOP per L2 byte' not in look('without levels', records), 'nothing was counted'
-    for r, l2 in zip(records, (2, .5)):  # 2 or 0.5 operations per byte of L2, 16 per byte of DRAM
+    assert 'ring: FLOP per L2 byte' not in look('without levels', records), 'without counters, the roofline figure shows L2 and DRAM traffic'
+    for r, l2 in zip(records, (2, .5)):  # FLOPs per byte of L2 traffic: 2 and 0.5; of DRAM traffic: 16
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
     records[1].update(bytes=None, throughput_gbps=None, gflops=None)

@@ -14,7 +14,7 @@ kinds="speed roofline time gbps gflops efficiency heat fits samples ratios chang
 python=
 have python3 && python3 -c 'import xml.dom.minidom, html.parser' > /dev/null 2>&1 && python=python3
 
-# --- from a run and from its file, the same bytes
+# --- the page of a run and the page of its record file have the same bytes
 run "$tmp/prog" $quick --json "$tmp/a.json" --html "$tmp/a.html" --svg "$tmp/a.svg" --plot roofline
 check_rc "a run with a wrong case" 1
 cp "$out" "$tmp/table"
@@ -55,7 +55,8 @@ check "one table by the page and by --json" cmp "$out" "$tmp/json.table"
 "$tmp/kbench" --load "$tmp/a.json" --csv - > "$tmp/json.csv" 2> /dev/null
 check "all numbers are the same" cmp "$tmp/html.csv" "$tmp/json.csv"
 "$tmp/kbench" --load "$tmp/a.html" --html "$tmp/again.html" > /dev/null 2>&1
-# a page stores samples with seven digits, so that points in a page made from a page may move by a tenth of a pixel
+# A page stores samples with seven significant digits. If a page is made from another page, points may move by
+# a tenth of a pixel.
 for page in a again; do tr -d 0-9. < "$tmp/$page.html" > "$tmp/$page.words"; done
 check "a page of a page" cmp "$tmp/a.words" "$tmp/again.words"
 run "$tmp/kbench" --load "$tmp/a.html" "$tmp/a.json" --json "$tmp/both.json"
@@ -74,7 +75,7 @@ printf '<script id="kbench-data">\n{"all":{"gpu":"G"},"later":1}</script>' > "$t
 run "$tmp/kbench" --load "$tmp/other.html"
 check_rc "records of another form" 2
 
-# --- an earlier run
+# --- comparison with an earlier run
 sed 's/"date": "[^"]*"/"date": "2020-01-01T00:00:00Z"/' "$tmp/a.json" > "$tmp/old.json"
 run "$tmp/kbench" --load "$tmp/a.json" --baseline "$tmp/old.json" --html "$tmp/d.html" --fail-on never
 for text in "<h2 id='changes'>" "Against <b>$tmp/old.json</b>: " "<th>before</th>"; do

@@ -79,7 +79,7 @@ check_same "an axis with infinities: params" "$(values params | tr -d ' ')" \
 ADDED=infinite run "$tmp/added" --list --op odd -a p=-inf,3
 check_same "infinities on the command line" "$(tr '\n' ' ' < "$out")" "odd/impl=i/p=-inf odd/impl=i/p=3 "
 
-# --- an axis named dir with numbers is an ordinary axis
+# --- an axis named "dir" whose values are numbers is an ordinary axis, not a direction
 ADDED=numbered run "$tmp/added" $quick --op odd --json "$tmp/dir.json"
 check_rc "numbers named dir" 0
 "$tmp/flat" "$tmp/dir.json" > "$tmp/flat.txt"
@@ -98,10 +98,10 @@ check_rc "bodies that return" 0
 "$tmp/flat" "$tmp/turns.json" > "$tmp/flat.txt"
 check_same "bodies that return: verified" "$(values verified)" "true true "
 check_same "bodies that return: compared" "$(values baseline)" '"now" "now" '
-if [ "$(values verdict)" = "null null " ]; then fail "implementations that return before their loop has ended have no verdict"; else pass; fi
+if [ "$(values verdict)" = "null null " ]; then fail "no verdict: implementations that return before their loop has ended were not compared"; else pass; fi
 check_same "bodies that return: set up" "$(values message | grep -c 'again and again')" 0
 
-# --- values of -a below 1 or below 0 only if the axis has such a value
+# --- -a accepts values below 1, or below 0, only if the axis of the program has such a value
 # takes LIST CASES, refuses LIST ERE: for the entry that ADDED selects
 takes() {
     run "$tmp/added" --list --op odd -a "$1"

@@ -167,7 +167,7 @@ MISUSE(alloc_in_sample) {
         KB_TIME(kb) { WORK }
     }
 }
-MISUSE(alloc_behind_sample) { // valid: allocates the expected values of kb_check after the samples
+MISUSE(alloc_behind_sample) { // allowed: allocates the expected values of kb_check after the samples
     KB_SAMPLE(kb) { BLOCK }
     float* want = KB_ALLOC_HOST(kb, float, 64);
     if (!want) return;

@@ -58,7 +58,7 @@ case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check o
 check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of 0 elements proves nothing"'
 check_same "beside another check it takes nothing away" "$(field nothing verified)" true
 
-# --- long texts: complete, or cut with dots
+# --- long texts are complete, or end with dots where they are cut
 note=$(field long_note message)
 case $note in *'nnn..."') pass ;; *) fail "a long note: it ends as $(printf %s "$note" | tail -c 20)" ;; esac
 check_same "a long note: as much as there is room for" "$(printf %s "$note" | wc -c | tr -d ' ')" 1024

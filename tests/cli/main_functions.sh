@@ -29,7 +29,7 @@ check_rc "main: cleared" 1
 check_err "main: cleared" "main started this program again without KBENCH_STARTED_AS"
 check_same "main: cleared: one supervisor" "$(grep -c 'ended before it began' "$err")" 1
 
-# --- a worker that does not read its pipe: a full pipe, and the run still ends at the first SIGTERM
+# --- a worker that does not read its pipe, so that the pipe is full: the run still ends at the first SIGTERM
 long=$(head -c 4000 /dev/zero | tr '\0' x)
 set --
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40; do set -- "$@" --filter "$long"; done
@@ -46,7 +46,7 @@ if [ $code -ne 137 ]; then pass; else fail "a long command line and a worker tha
 measure "$prog" $quick --op a --filter a "$@"
 check_same "a long command line: $rc" "$(of a status)" '"ok"'
 
-# --- signals that are ignored from the start stay ignored; also with --race
+# --- signals that are ignored from the start stay ignored, with and without --race
 for number in HUP INT; do
     (trap '' $number && exec "$prog" --iters 4 --warmup 1 --no-progress --op takes_a_second --json "$tmp/r.json") > "$tmp/out" 2> "$tmp/err" < /dev/null &
     pid=$!
@@ -78,12 +78,12 @@ wait $pid
 check_same "a race with a program that ignores SIGTERM: the first one ends it" $? 130
 kill $killer 2> /dev/null
 
-# --- a stopped worker has not ended
+# --- a stopped worker must not be mistaken for an ended one
 measure "$prog" $quick --op traced,b --timeout 1s
 check_same "traced" "$(of traced message)" '"longer than 1.000 s"'
 check_same "traced: the next one" "$(of b status)" '"ok"'
 
-# --- clocks: what hangs is ended whatever the clock says, and a coarse one gives no time
+# --- faulty clocks: a hanging case is ended even if the clock is wrong; a coarse clock gives no time
 for clock in stands back; do
     measure env CLOCK=$clock LD_PRELOAD="$tmp/clock.so" timeout -k 5 60 "$prog" $quick --op hangs --timeout 1s
     check_same "a clock that $clock" "$(of hangs flags) $(of hangs message)" '["TIMEOUT"] "longer than 1.000 s"'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests --ncu and --nsys with scripts in place of NVIDIA's tools: how kbench starts them, how it uses their output,
-# and which fix it prints, in one line, for each way in which they fail. The last part uses the virtual GPU of
+# and which one-line fix it prints for each way in which a tool fails. The last part uses the virtual GPU of
 # tests/host/cuda.c and needs CUDA's headers. tests/gpu/vendor.sh uses the real tools.
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -17,13 +17,13 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# The fake ncu and nsys log their command line, and fail in the way that FAKE_ILL names. start: runs the profiled
-# program.
+# The scripts in place of ncu and nsys log their command line, and fail in the way that FAKE_ILL names.
+# start: runs the profiled program.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"
 printf 'LC_ALL=%s\n' "$LC_ALL" >> "$FAKE"
-start() { # without a GPU that sees them, launches are those of a file
+start() { # without the virtual GPU, reports the launches of the file FAKE_LAUNCHES
     if [ -n "${FAKE_ILL#*hang}" ] && [ "${FAKE_ILL-}" = no_start ]; then exit 1; fi
     rm -f "$FAKE.launches"
     FAKE_LOOKS=1 NSYS_PROFILING_SESSION_ID=1 VIRTUAL_LAUNCHES=$FAKE.launches "$@"
@@ -110,7 +110,7 @@ cp "$FAKE.launches" "$report.nsys-rep"
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
-# the launches that the fake ncu and nsys report for the cases 0 and 1
+# the launches that the scripts in place of ncu and nsys report for the first two cases
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
     printf 'start\t0\t0\t0\nkbi_null\t3\t9000\t5\nother\t8\t10000\t1000\nkbi_null\t4\t20000\t5\nstop\t0\t0\t0\n'
@@ -119,7 +119,7 @@ FAKE_LAUNCHES=$folder/launches
 export FAKE_LAUNCHES
 system=$PATH
 PATH=$folder/bin:$PATH
-# try ILL OPTIONS...: runs the program with a tool that fails in the way ILL
+# try ILL OPTIONS...: runs the program with a script in place of ncu or nsys that fails in the way named by ILL
 try() {
     ill=$1
     shift
@@ -140,7 +140,7 @@ for word in '\[--profile-from-start\] \[off\]' '\[--clock-control\] \[none\]' '\
     '\[--csv\]' '\[--print-units\] \[base\]' '\[--metrics\] \[gpu__time_duration.sum,' '\[--op\] \[op\] \[--impl\] \[one,two\]' 'LC_ALL=C$'; do
     if grep -q -e "$word" "$FAKE"; then pass; else fail "no $word in: $(cat "$FAKE")"; fi
 done
-if grep -q -e '\[--ncu' "$FAKE"; then fail "ncu is started on a program that starts ncu: $(cat "$FAKE")"; else pass; fi
+if grep -q -e '\[--ncu' "$FAKE"; then fail "the profiled program started ncu again: $(cat "$FAKE")"; else pass; fi
 check_err "the command is printed" "^prog: --ncu: LC_ALL=C KBENCH_PROFILED=[^ ]* $folder/bin/ncu .* $prog --device script .*--impl one,two"
 check_out "heading" '^ncu, one run of each timed block: 2 of 2 cases$'
 check_out "case" '^op/impl=one$'
@@ -215,7 +215,7 @@ unset CRASH
 run env WRONG=1 "$prog" $script --ncu
 check_rc "a case that is wrong" 1
 
-# --- interrupted: the tool ends, and nothing is left
+# --- an interrupted run: the profiler ends, and no process or file is left
 build_heeds
 FAKE_ILL=hangs "$heeds" "$prog" $script --ncu --json "$tmp/cut.json" > "$tmp/out" 2> "$tmp/err" &
 sleep 1
@@ -224,7 +224,7 @@ wait $!
 check_same "interrupted: exit code" $? 130
 check_same "interrupted: files that are left" "$(ls "$TMPDIR")" ""
 
-# --- failures: one line with the fix, the cases' own results, exit code 2
+# --- failures: kbench prints one line with the fix, prints the results of the cases, and ends with exit code 2
 ill() { # ILL OPTION ERE
     try "$1" "$2" --json "$tmp/ill.json" --op op --impl one
     check_rc "$1" 2
@@ -287,7 +287,7 @@ check_err "without add-ons" '--ncu is an option of examples/addons/kbench_inspec
 # --- with a virtual GPU
 include=$(cuda_headers)
 if [ -z "$include" ]; then
-    skip "no cuda_runtime_api.h: nothing with a virtual GPU"
+    skip "no cuda_runtime_api.h: tests with the virtual GPU are not run"
     finish
 fi
 virtual_gpu cuda

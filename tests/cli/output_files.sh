@@ -84,7 +84,7 @@ for first in $plain history; do
     pass
 done
 check_same "one file under two options: it stays" "$(cksum < "$tmp/r")" "$(cksum < "$tmp/one.jsonl")"
-if [ -e "$tmp/new" ]; then fail "a new file that two options name was created"; else pass; fi
+if [ -e "$tmp/new" ]; then fail "kbench created a file that two options name"; else pass; fi
 run "$prog" $quick --report "$tmp/report" --md "$tmp/report/comparison.md"
 check_rc "--report and --md" 2
 for option in $plain; do
@@ -160,7 +160,7 @@ for option in $plain history; do
     check_same "--$option, a name of 255 bytes: nothing else" "$(ls "$tmp/disk")" "$long"
 done
 
-# --- an option instead of a file name
+# --- an option in the place of a file name is rejected
 for option in $plain history report save-baseline baseline load compare; do
     run "$prog" $quick $(of $option -x)
     check_rc "--$option -x" 2

@@ -124,7 +124,8 @@ static void* runs(void* p) {
 DIRTY(threads, pthread_t t; for (int i = 0; i < 4; i++) pthread_create(&t, NULL, runs, NULL))
 SEES(threads, threads != 0)
 
-// Changes that kbench cannot see: the next case fails, and kbench runs it again in a new process.
+// Changes that kbench cannot see: the next case fails because of the change, and kbench runs the failed case
+// again in a new process.
 static int secret;
 DIRTY(secret, secret = 1)
 SEES(secret, secret)

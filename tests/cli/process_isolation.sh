@@ -23,7 +23,7 @@ all="memory_limit file_limit stack_limit hard_limit rounding locale thread_local
 [ "$LEFTOVERS_CPUS" -lt 2 ] || all="$all processors"
 "$tmp/process_isolation" --list | grep -q flush && all="$all flush"
 
-# --- changes that are undone, and changes that need a new process: no case fails first
+# --- changes that kbench undoes, and changes that need a new process: no case fails before kbench reacts
 measure --op "$(for what in $all; do printf 'dirty_%s,sees_%s,' $what $what; done)"
 check_rc "all in one run" 0
 for what in $all; do fine dirty_$what/impl=default null && fine sees_$what/impl=default null; done

@@ -14,7 +14,7 @@ json=$tmp/around_results.json
 # values KEY: prints the values of the key in the records of the last run, in one line
 values() { "$tmp/flat" "$json" | awk -F'\t' -v k="$1" '$2 == k { printf "%s ", $3 }'; }
 
-# --- closed standard files: no other file gets their descriptors, and their output
+# --- closed stdin, stdout or stderr: no output file gets the descriptor of a closed file, and so its output
 for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
     rm -f "$json" "$json"l
     eval '"$prog" $quick --op quick --json "$json" --jsonl "$json"l > "$tmp/out" 2> "$tmp/err" < /dev/null' "$closed"
@@ -29,13 +29,13 @@ run env AROUND_DEAF=1 "$prog" $quick --op quick,crashes --json "$json"
 check_rc "SIGCHLD ignored" 1
 case $(values message) in *SIGABRT* | *'signal 6'*) pass ;; *) fail "SIGCHLD ignored: messages $(values message)" ;; esac
 
-# --- a repeated case has its full time again
+# --- a case that is run again gets the full time limit again
 run "$prog" $quick --op again --timeout 2500ms --json "$json"
 check_rc "measured again" 1
 check_same "measured again: status" "$(values status)" '"ok" "failed" '
 check_same "measured again: flags" "$(values flags | grep -c TIMEOUT)" 0
 
-# --- a block that hangs in one process: the second signal ends it
+# --- a block that hangs with --no-isolate: the second signal ends the run
 "$heeds" "$prog" --no-progress --no-isolate --op hangs > "$tmp/hang.out" 2>&1 < /dev/null &
 pid=$!
 sleep 0.4 2> /dev/null || sleep 1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --race, which compares two compiled programs in alternating new processes. Most programs here have scripted
-# times (regression_gate.c) with the noise of a busy machine; two do real work.
+# Tests --race, which compares two compiled programs in alternating new processes. Most of the compared
+# programs have scripted times (regression_gate.c) with noise as on a busy machine; two programs do real work.
 #
 #   sh tests/cli/race.sh            2 races of a program against itself, 2 against one that is 3 % slower
 #                                   (10 in make test-all)
@@ -46,9 +46,9 @@ check_out "a name that has no room in the row stands below it" '^    .*slow15: o
 check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($0) > 60' "$out")" ""
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
-# --- records of two GPUs with the same case names: each GPU has its own changes
-# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; its times differ by 0.1
-# % from round to round. The program adds its name to a log of all runs.
+# --- records of two GPUs with the same case names: changes are reported for each GPU separately
+# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; the times
+# differ by 0.1 % from round to round. Each run of the program adds the program's name to a log file.
 gpus() {
     cat > "$1" << end
 #!/bin/sh
@@ -175,7 +175,7 @@ wait $pid
 check_same "a signal" $? 130
 check_same "files after a signal" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
-# --- real work: 60 % more is detected on any machine
+# --- programs with real work: 60 % more work is detected on any machine
 run "$tmp/work" --race "$tmp/work" "$tmp/more60" --budget 20s --threshold 10
 check_rc "60 % more work" 3
 check_out "60 % more work" "REGRESSED severe +work/"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Reads results.json with the standard json module. The first three statements are those of examples/README.md."""
+"""Reads results.json with the standard json module. The first three statements are an example in
+examples/README.md."""
 import json
 import sys
 

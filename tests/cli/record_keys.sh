@@ -11,7 +11,7 @@ reader
 quick="--iters 30 --warmup 1 --no-progress"
 python=
 for p in python3 python; do if have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p && break; fi; done
-# value RECORD KEY, from $tmp/flat.txt
+# value RECORD KEY: prints the value of the key in $tmp/flat.txt
 value() { awk -F'\t' -v r="$1" -v k="$2" '$1 == r && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
 
 run "$tmp/prog" $quick --op layernorm --size small,medium,batch -a batch_size=1,2 --json "$tmp/ln.json" --jsonl "$tmp/ln.jsonl"
@@ -73,7 +73,8 @@ if [ -r /proc/self/status ]; then
     case $(value 0 cpu_governor) in $1) pass ;; *) fail "cpu_governor is $(value 0 cpu_governor), expected $1" ;; esac
     case $(value 0 cpu_clock_mhz) in $2) pass ;; *) fail "cpu_clock_mhz is $(value 0 cpu_clock_mhz), expected $2" ;; esac
 fi
-# one core with its data in cache has no memory bandwidth; the efficiency is relative to the peak arithmetic rate
+# if the data of a case on the CPU stays in cache, the record has no copy bandwidth, and the efficiency is relative
+# to the peak arithmetic rate
 check_same "copy_roof_gbps of data in cache" "$(value 0 copy_roof_gbps)" null
 case $(value 0 gpu_efficiency) in [0-9]*) pass ;; *) fail "gpu_efficiency on a CPU is $(value 0 gpu_efficiency)" ;; esac
 check_same "roof on a CPU" "$(value 0 roof)" '"f32"'
@@ -137,7 +138,7 @@ else
     skip "no python3: the snippet of examples/README.md is not run"
 fi
 
-# --- the same nulls and numbers with -ffast-math
+# --- compiled with -ffast-math, kbench writes the same nulls and numbers
 if ! everything; then
     :
 elif $CC -Ofast -w -DKBENCH_IMPLEMENTATION -I. tests/cli/sample_program.c -o "$tmp/fast" $libs 2> "$tmp/check"; then
@@ -169,7 +170,7 @@ if grep -qE '0\.3333333333333333[,}]' "$tmp/params"; then pass; else fail "1/3 d
 case $(value 0 message) in *'line\nbreak \"quoted\" \\ \u0001\u001f'*plain*) pass ;; *) fail "the note in the record is $(value 0 message)" ;; esac
 if tail -n +2 "$out" | grep -q "$(printf '[\001\037\033]')"; then fail "control bytes in the table"; else pass; fi
 
-# --- another locale writes the same file
+# --- a run in a locale with a decimal comma writes the same file
 locale=
 for l in de_DE.UTF-8 de_DE.utf8 de_DE fr_FR.UTF-8; do if locale -a 2> /dev/null | grep -qx "$l"; then locale=$l && break; fi; done
 if [ -n "$locale" ]; then
@@ -180,7 +181,7 @@ else
     skip "no locale with a decimal comma is installed (tests/host/record_writer.c simulates one)"
 fi
 
-# --- the array is replaced as a whole, and nothing else is left in the directory
+# --- --json replaces the whole file, and leaves no temporary file in the directory
 mkdir "$tmp/dir"
 echo "[ ]" > "$tmp/dir/r.json"
 ln "$tmp/dir/r.json" "$tmp/hard_link" # shows whether the old file itself was written into
@@ -202,7 +203,7 @@ if [ -p "$tmp/fifo" ]; then
     wait $reader 2> /dev/null
     if [ "$rc" -eq 0 ]; then check "--jsonl into a pipe" "$tmp/flat" --lines "$tmp/from_fifo"; else check_rc "--jsonl into a pipe, refused" 2; fi
 fi
-# --- the commit is that of the folder's repository, also in a worktree or a submodule
+# --- the record has the commit of the working folder's repository, worktree or submodule
 mkdir -p "$tmp/outer/.git" "$tmp/outer/src" "$tmp/outer/tree"
 echo 0123456789abcdef0123456789abcdef01234567 > "$tmp/outer/.git/HEAD"
 echo 'gitdir: ../elsewhere' > "$tmp/outer/tree/.git"

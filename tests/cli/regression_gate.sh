@@ -13,7 +13,7 @@ work=$(cd "$tmp" && pwd)
 prog="$work/prog --device script --no-progress --iters 20"
 repeats=20
 if [ "${1-}" = --full ]; then repeats=100; fi
-# at ENVIRONMENT... then -- and OPTIONS...: runs the program in the scratch folder with these variables and options
+# at NAME=VALUE... -- OPTION...: runs the program in the scratch folder with these environment variables and options
 at() {
     set_to=
     while [ "$1" != -- ]; do set_to="$set_to $1"; shift; done
@@ -128,7 +128,7 @@ head -c 3000 "$work/first.json" > "$work/torn.json"
 files --compare torn.json slow
 check_rc "a damaged file" 2
 
-# --- another machine: the gate is off
+# --- records of another machine: times are not compared, and the gate cannot fail
 sed 's/"cpu": "[^"]*"/"cpu": "Abacus 3000"/' "$work/first.json" > "$work/other.json"
 files --compare other.json slow
 check_rc "another processor" 0
@@ -137,8 +137,8 @@ check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slow
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
     "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "The change "
-# records with another cache state or timer also disable the gate; records of schema 2 have one key `mode` for
-# cache state and timer
+# times with different cache states or timers are not compared; records of schema 2 have one key `mode` for cache
+# state and timer
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
 sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
 sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"
@@ -219,7 +219,7 @@ for options in "--threshold 3" "--noise 1" "--fail-on never" "--ignore-env" "--a
     check_rc "$options" 2
 done
 
-# --- repeats of one program, with the noise between processes of a bad machine
+# --- repeated runs of one program, with the noise between processes of a noisy machine
 alarms=0 found=0
 at NOISE=1 -- --save-baseline again
 i=0

@@ -56,7 +56,7 @@ check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' 
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
-# a file with an incomplete line, in which a group lacks a case
+# a file that has an incomplete line, and in which a case of a group is missing
 head -n 8 "$tmp/whole" > "$lines"
 sed -n 9p "$tmp/whole" | head -c 700 >> "$lines"
 run "$prog" $some --list --resume --jsonl "$lines"
@@ -134,7 +134,7 @@ else
     skip "no strace: a failing read of the file is not tested"
 fi
 
-# --- killed at any moment: worker, supervisor, both
+# --- the worker, the supervisor or both are killed at random times
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 kills=${RESUME_KILLS:-$(everything && echo 100 || echo 4)} seed=42 k=0 struck=0
 some="--no-progress --precision 100 --min-time 20ms --max-time 20ms --warmup 1 --op softmax,layernorm"
@@ -152,12 +152,12 @@ while [ $k -lt $kills ]; do
     esac && struck=$((struck + 1))
     wait $pid 2> /dev/null
     grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
-    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line cannot be read"; fi
+    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line of the file is not a valid record"; fi
     # after a run that wrote all records, the file is deleted, so that the next run measures all cases again
     if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
     k=$((k + 1))
 done
-if [ $struck -gt 0 ]; then pass; else fail "nobody was killed"; fi
+if [ $struck -gt 0 ]; then pass; else fail "no process was killed"; fi
 run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "after $struck kills" 0
 each "after $struck kills" "$lines" $all

@@ -12,7 +12,7 @@
 static int seed = 42; // processes of another run have other seeds
 
 // Returns the same time for all samples of a process. The standard deviation between processes is larger for short
-// cases, and three times as large for every tenth size.
+// cases. For one size in ten, the standard deviation is three times as large as for other sizes.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     int n = strstr(name, "/n=") ? atoi(strstr(name, "/n=") + 3) : 1;
     double time = 2000 * pow(1.2, n), sd = 0.006 * pow(time / 2000, -0.15) * (n % 10 == 7 ? 3 : 1);

@@ -51,8 +51,8 @@ def weight(a, b):
 
 
 def pooled(rows):
-    """Returns the mean, the pooled standard deviation and the degrees of freedom of each row (logarithms,
-    time)."""
+    """Returns the mean, the pooled standard deviation and the degrees of freedom of each row. A row is
+    (one logarithm for each process, time of the case)."""
     own = []
     for values, time in rows:
         d, mean = len(values) - 1, sum(values) / len(values)

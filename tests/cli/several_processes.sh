@@ -14,7 +14,7 @@ script="--device script --iters 6 --no-progress"
 # of NAME KEY: a value of the records in flat.txt
 of() { awk -F'\t' -v name="\"$1/impl=default\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 
-# --- the option
+# --- values of --procs
 for bad in 0 65 -1 2.5 many; do
     run "$procs" $script --op before --procs=$bad
     check_rc "--procs $bad" 2
@@ -36,7 +36,7 @@ check_out "--dry-run says what all processes take" 'at most about 6 s'
 run "$procs" --op before --max-time 1s --dry-run
 check_out "--dry-run of one process" 'at most about 1\.5 s'
 
-# --- what is printed
+# --- output
 run "$procs" $script --op before,behind --procs 3 --json "$tmp/three.json"
 check_rc "--procs 3" 0
 check_same "what the intervals cover" "$(grep -e '^+-' "$out")" "+-: 95 % interval over several processes"
@@ -60,7 +60,7 @@ else
     skip "no script(1) that simulates a terminal: progress is not tested"
 fi
 
-# --- values, compared with independent formulas
+# --- intervals, compared with independent formulas
 if have python3; then
     for op in "sweep 5" "sweep 2" "rivals 4"; do
         set -- $op
@@ -69,8 +69,8 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # applies the coverage limit of tests/gpu/procs.sh to planted times: --procs 5 reaches the limit, and one
-    # process does not
+    # applies the coverage limit of tests/gpu/procs.sh to scripted times: the intervals of --procs 5 reach the
+    # required coverage, and the intervals of one process do not
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"
@@ -118,7 +118,7 @@ check_out "interrupted in process 2: the summary" '^1 case: 1 ok$'
 interrupt 1
 check_same "interrupted in process 1: no records" "$(wc -l < "$tmp/flat.txt" | tr -d ' ')" 0
 
-# --- buffer addresses: different in every process, by its number and the seed; no write outside the buffers
+# --- buffer addresses depend on the number of the process and on the seed; no write goes outside the buffers
 # lie FILE OPTION...: runs the program and writes to FILE the addresses that each process printed last
 lie() {
     file=$1 && shift

@@ -45,7 +45,7 @@ unset MANY RIVALS
 large=$("$prog" --op layernorm --impl naive --size small,large --list --shard 1/2 | grep -c tensor_dimension=256)
 check_same "sizes are spread over two shards" "$large" 1
 
-# --- records: shard and position; merged they are the plan
+# --- records contain the shard and the position; merged records are in the order of the plan
 some="--op softmax,layernorm --iters 3 --warmup 1 --no-progress"
 "$prog" $some --list > "$tmp/list"
 for k in 3 1 2; do
@@ -71,7 +71,7 @@ name='s/^{"name": "\([^"]*\)".*/\1/p'
 run "$prog" --load "$tmp/3.jsonl" "$tmp/plain.jsonl" "$tmp/1.jsonl" "$tmp/2.jsonl" --json "$tmp/merged.json"
 check_same "merged: what has no shard stays" "$(sed -n "$name" "$tmp/merged.json")" \
     "$(head -n "$n" "$tmp/list"; sed -n "$name" "$tmp/plain.jsonl"; tail -n "+$((n + 1))" "$tmp/list")"
-# the records of two sweeps are not mixed: those of the second sweep follow those of the first
+# the records of two sweeps are not mixed: all records of the second sweep follow all records of the first sweep
 for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
 done
@@ -115,7 +115,7 @@ check_rc "--load" 2
 run "$prog" --dry-run --shard 2/3
 check_out "--dry-run" '; shard 2/3$'
 
-# --- tasks of a Slurm array: any first id, equal steps
+# --- tasks of a Slurm array: task ids with any first id and equal steps
 run "$prog" --list --shard auto
 check_rc "no array" 2
 check_err "no array" 'job array.*--shard K/N'

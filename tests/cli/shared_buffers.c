@@ -27,7 +27,7 @@ KBENCH_IMPL(same, one) { rival(kb, 1, false, false); }
 KBENCH_IMPL(same, two) { rival(kb, 2, true, false); }
 KBENCH_IMPL(same, three) { rival(kb, 3, false, true); }
 
-// allocates other sizes when it is called again, so it gets memory outside the shared buffers
+// allocates one more buffer in its second call than in its first, so it gets memory outside the shared buffers
 KBENCH_IMPL(grows, steady) { rival(kb, 1, false, false); }
 KBENCH_IMPL(grows, later) {
     static int calls;

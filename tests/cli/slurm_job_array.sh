@@ -116,7 +116,7 @@ if grep -q "$kept of $all cases have a record" "$tmp/task.5"; then pass; else fa
 check_same "a file a task" "$(ls "$RESULTS" | wc -l | tr -d ' ')" 8
 check_same "each case once" "$(cat "$RESULTS"/*.jsonl | sed 's/^{"name": "\([^"]*\)".*/\1/' | sort)" "$(sort "$tmp/list")"
 
-# --- merged, the records are those of the whole sweep
+# --- the merged records of all tasks equal the records of the whole sweep
 run sh examples/slurm/merge.sh "$RESULTS"
 check_rc "merge.sh" 0
 cp "$out" "$tmp/merged.txt"

@@ -51,7 +51,7 @@ check_same "the summary is the last line" "$(cat "$tmp/last")" \
     "$("$tmp/flat" "$tmp/table.json" | awk -F'\t' '$2 == "status" { n[$3]++ }
         END { print n["\"ok\""] + n["\"failed\""] + n["\"skipped\""] " cases: " n["\"ok\""] " ok, " n["\"failed\""] " failed, " n["\"skipped\""] " skipped" }')"
 
-# --- rates: those that the operation declares, in a readable unit
+# --- the table shows the rates that the operation declares, in a readable unit
 # heading OPERATION [OPTION...]: the names of its columns, at 80
 heading() {
     op=$1 && shift
@@ -89,7 +89,7 @@ for bad in "--sort tiem:nearest is .time." "--columns GBs:nearest is .GB/s." "--
     check_err "$bad" "${bad#*:}"
 done
 
-# --- the width: that of the terminal, otherwise COLUMNS if it is valid
+# --- the width of the table is that of the terminal; without a terminal it is COLUMNS, if COLUMNS is valid
 first() { awk '/ time us / { print index($0, " +-"); exit }' "$1" | tr -d '\r'; }
 for said in ":35" "80:35" "100:35" "140:35" "39:35" "1001:35" "wide:35" "-80:35" "40:34"; do
     COLUMNS=${said%:*} run "$tmp/table" $script --op bare

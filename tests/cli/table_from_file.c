@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Reads records that another program has written, and prints the same table as that program: shows FILE [-v]
-// [--lines] [--sort LIST] [--columns LIST]; or writes them again: shows FILE --json OTHER.
+// Reads records that another program has written.
+//   shows FILE [-v] [--lines] [--sort LIST] [--columns LIST]     prints the same table as that program
+//   shows FILE --json OTHER                                      writes the records to the file OTHER
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -10,7 +10,7 @@ program terminal tests/cli/terminal.c
 quick="--warmup 1 --iters 5"
 esc=$(printf '\033')
 
-# --- pipes: no escapes and no rewritten lines with any TERM; --color and environment variables change that
+# --- output to a pipe has no escape sequences with any TERM, unless --color or an environment variable asks for them
 TERM=xterm run "$tmp/terminal" $quick --op contest
 check_not_out "a pipe: no escapes" "$esc|$(printf '\r')"
 check_not_err "a pipe: no escapes, no progress" "$esc|$(printf '\r')"

@@ -2,7 +2,7 @@
 // Untrusted text, planted in every source of text, and a reader that finds where an output contains it unescaped.
 // untrusted_text.sh drives it:
 //   planted plants                     prints the number of texts
-//   planted write N FILE [before]      writes records with text N in every text key; "before": of other machines
+//   planted write N FILE [before]      writes records with text N in every text key; "before": with other machines
 //   planted shown N                    prints results of profiling and of a profiler with text N
 //   planted check KIND FILE            exit code 0 if a reader of this kind of file interprets nothing in it
 //   PLANT=N planted ...                runs the benchmarks below, whose names, axes and messages are text N

@@ -80,7 +80,7 @@ else
     skip "no node: the CSV that a page makes is not tested"
 fi
 
-# --- files, folders and a program with such names
+# --- files, folders and a program whose names contain untrusted text
 cd "$folder" || exit 2
 name=$(printf '::error::\033[5mplanted\342\200\256')
 "$planted" write 2 "$name.json" && cp planted "$name"
@@ -92,7 +92,7 @@ harmless "a program's name" term "$err"
 run ./"$name" --help
 harmless "a program's name in its help" term "$out"
 
-# --- .git/HEAD is no commit, or names a file outside the repository
+# --- .git/HEAD holds no commit, or names a file outside the repository
 cd repository || exit 2
 good=0123456789abcdef0123456789abcdef01234567
 echo "secret: $good" > ../secret && echo $good > ../other

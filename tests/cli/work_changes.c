@@ -111,7 +111,7 @@ KBENCH(adds_up) { // y += 2 x, from zeros
 KBENCH(empty) {
     KB_TIME_HOST(kb) {}
 }
-KBENCH(removed) { // the compiler sees that the sum is never used
+KBENCH(removed) { // the compiler removes the work, because it sees that the sum is never used
     float* x = KB_ALLOC_HOST(kb, float, N);
     KB_TIME_HOST(kb) {
         float sum = 0;
@@ -164,7 +164,7 @@ KBENCH(halves) {
     int64_t turns = 1 << 22;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
-KBENCH(halves_for_good) { // the next call of the function continues where this one ended
+KBENCH(halves_for_good) { // the amount of work halves in every launch, and is kept between calls of the function
     static int64_t turns = 1 << 24;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
@@ -176,7 +176,7 @@ KBENCH(every_second) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 10000 : 10); }
 }
-KBENCH(every_second_long) { // each launch is a sample
+KBENCH(every_second_long) { // launches are so long that each launch is a sample of its own
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 500000 : 1000); }
 }
@@ -313,7 +313,7 @@ KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // moves more byt
 KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
 KBENCH(in_memory) { copies(kb, hook_core_cache() + (1 << 20), 1, false); }
 KBENCH(in_memory_own) { copies(kb, hook_core_cache() + (1 << 20), 1, true); }
-static void own_main(void) { // also tests blocks that work once, with kb_open
+static void own_main(void) { // with kb_open, a block that works only in its first launch must get the flag STALE
     kb_desc d;
     memset(&d, 0, sizeof d);
     d.name = "embedded_once";

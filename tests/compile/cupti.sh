@@ -13,25 +13,25 @@ if [ -z "$cupti" ] || ! have "$CXX"; then
     skip "no cupti.h, or no $CXX"
     finish
 fi
-cudart= # the program starts nothing of it
+cudart= # linked, but the program calls none of its functions
 for folder in "$include/../lib64" "$include/../lib" "$include/../targets/x86_64-linux/lib"; do
     [ -z "$cudart" ] && [ -f "$folder/libcudart_static.a" ] && cudart="-L$folder -lcudart_static -lrt"
 done
 if [ -z "$cudart" ]; then
-    skip "no libcudart_static.a: the structures' sizes"
+    skip "no libcudart_static.a: the sizes of structures are not tested"
     check "structures" $CXX -std=c++11 -fsyntax-only -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp
     finish
 fi
 build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp -o "$tmp/cupti" $cudart $libs
 check "their sizes" "$tmp/cupti"
 
-# every metric of the predefined sets exists; CUPTI also knows the metrics of GPUs that are not present
+# every metric of the predefined sets exists; a GPU is not needed, because CUPTI lists the metrics of every GPU
 library=
 for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/lib64"; do
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done
 done
 if [ -z "$library" ]; then
-    skip "no libcupti.so: names of metrics"
+    skip "no libcupti.so: names of metrics are not tested"
     finish
 fi
 cat > "$tmp/chips.c" << 'EOF'

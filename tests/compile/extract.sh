@@ -26,7 +26,7 @@ run python3 tests/extract.py matmul/tma/bf16
 check_out "code for several CUDA versions stays" 'cuTensorMapEncodeTiled'
 
 if everything; then
-    # lists the last variant of each operation and direction, in the last of its element types
+    # lists the last variant of each operation and direction, in the last element type of this variant
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
         END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
 else

@@ -7,7 +7,7 @@
 . tests/lib.sh
 
 here=tests/compile
-if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
+if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh does not exist" && finish; fi
 if [ -z "$NVCC" ] || ! have "$NVCC"; then skip "no nvcc" && finish; fi
 if ! "$NVCC" --list-gpu-arch | grep -qx compute_75; then skip "$NVCC knows no compute_75" && finish; fi
 # compiles to PTX without optimisation, because only the launches of the host code matter

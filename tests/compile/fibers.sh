@@ -43,7 +43,7 @@ build "without fibers" $CC -O1 -DKBI_FIBERS=0 -I. "$tmp/prog.c" -o "$tmp/prog" $
 interleaved "without fibers"
 check_out "without fibers: the table" "$off"
 check_same "without fibers: nothing is decided in one process" "$(field slower verdict)" '"UNRESOLVED"'
-case $(field slower message) in *"$off"*) pass ;; *) fail "without fibers: message $(field slower message)" ;; esac
+case $(field slower message) in *"$off"*) pass ;; *) fail "without fibers, the message of the slower case is wrong: $(field slower message)" ;; esac
 run "$tmp/prog" --env
 check_out "without fibers: --env" 'interleaved rounds +off'
 everything || finish

@@ -44,7 +44,8 @@ looks() {
     run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
     check_not_err "$what: --compare with itself" "differ in"
 }
-# with WHAT NAMES COMPILER OPTION...: the benchmark's file alone is compiled so, kit.o is not
+# with WHAT NAMES COMPILER OPTION...: compiles the benchmark's file with COMPILER and OPTIONs; kit.o is compiled
+# without OPTIONs
 with() {
     everything || [ -n "$now" ] || return 0
     what=$1 names=$2 cc=$3 && shift 3
@@ -59,7 +60,7 @@ with() {
 now=
 with "gcc ASan" ASan gcc -fsanitize=address
 with "gcc ASan, static runtime" ASan gcc -fsanitize=address -static-libasan
-now=1 # these also in make test: a sanitizer, a counter and a profiler
+now=1 # if now=1, "make test" runs the variant, not only "make test-all"
 with "gcc ASan and UBSan" ASan gcc -fsanitize=address,undefined
 now=
 with "gcc TSan" TSan gcc -fsanitize=thread

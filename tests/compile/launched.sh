@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/gpu/kernels.cu launches every kernel of the library: the program is linked with a simulated CUDA runtime
-# (runtime.cpp), so the test needs nvcc, but no GPU. Also tests that launchers query attributes and occupancy once,
-# not at every launch.
+# (runtime.cpp), so the test needs nvcc, but no GPU. Launchers must query the attributes and the occupancy
+# of a kernel once, not at every launch.
 # only in make test-all
 . tests/lib.sh
 
 here=tests/compile
-if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
+if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh does not exist" && finish; fi
 if [ -z "$NVCC" ] || ! have "$NVCC"; then skip "no nvcc" && finish; fi
 cat > "$tmp/try.cu" << 'EOF'
 int main() { return 0; }
@@ -25,24 +25,24 @@ check_rc "kernels --count" 0
 # sum WHAT: prints the sum of the second column over all lines of the log that begin with WHAT
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
-if [ "$all" -gt 0 ]; then pass; else fail "no kernels were compiled in"; fi
-# exceptions: an instance for void is never launched, because the library only queries its compute capability;
-# tests/gpu/hopper.cu launches the configurations of select by name
+if [ "$all" -gt 0 ]; then pass; else fail "the program contains no kernels"; fi
+# exceptions: kernels instantiated for void are never launched, because the library only queries the compute
+# capability for which they were compiled; tests/gpu/hopper.cu launches each configuration of the variant "select"
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<' | sed 's/^kernel 0 //' > "$tmp/never_here"
-# exception: kernels that a run on a simulated GPU with less shared memory launches
+# exception: kernels that are launched only on a GPU with less shared memory; a second run simulates such a GPU
 RUNTIME_SHARED=101376 RUNTIME_LOG=$tmp/less "$tmp/kernels" --count --op attention > /dev/null
 grep '^kernel [1-9]' "$tmp/less" | sed 's/^kernel [0-9]* //' > "$tmp/there"
 grep -vxF -f "$tmp/there" "$tmp/never_here" > "$tmp/never"
 if [ -s "$tmp/never" ]; then fail "$(wc -l < "$tmp/never" | tr -d ' ') of $all kernels are launched by no test, as $(head -n 5 "$tmp/never" | tr '\n' ';')"; else pass; fi
 
 launches=$(sum kernel) asked=$(sum asked)
-if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "$asked questions for $launches launches"; fi
-# occupancy also depends on the size of shared memory, and this size on the row length, so a few queries per kernel
-# are allowed
+if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "the launchers sent $asked queries in $launches launches"; fi
+# A few queries of occupancy per kernel are allowed: occupancy depends on the size of dynamic shared memory, which
+# depends on the row length.
 for op in softmax cross_entropy layernorm; do
     RUNTIME_LOG=$tmp/once "$tmp/kernels" --count --op $op > /dev/null
     questions=$(awk '$1 == "asked" { n += $2 } END { print n + 0 }' "$tmp/once")
     different=$(awk '$1 == "kernel" && $2 > 0' "$tmp/once" | wc -l | tr -d ' ')
-    if [ "$questions" -le $((different * 3 + 10)) ]; then pass; else fail "$op: $questions questions about $different kernels"; fi
+    if [ "$questions" -le $((different * 3 + 10)) ]; then pass; else fail "$op: the launchers sent $questions queries for $different kernels"; fi
 done
 finish

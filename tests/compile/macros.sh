@@ -9,7 +9,7 @@ headers=kbench.h
 if [ -f kbench_kernels.cuh ]; then
     headers="$headers kbench_kernels.cuh"
 else
-    skip "kbench_kernels.cuh is not there"
+    skip "kbench_kernels.cuh does not exist"
 fi
 
 # --- every name
@@ -62,7 +62,7 @@ check "kbench.h as C" $CC -std=c11 $macros $strict -fsyntax-only "$tmp/program.c
 if have $CXX; then
     check "kbench.h as C++" $CXX -x c++ -std=c++11 $macros $strict -fsyntax-only "$tmp/program.c"
 else
-    skip "no $CXX: kbench.h as C++"
+    skip "no $CXX: kbench.h is not tested as C++"
 fi
 if ! everything; then
     :
@@ -89,7 +89,7 @@ EOF
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0
         }
-        # for sm_90a, nvcc also compiles the code that needs instructions of a recent GPU
+        # some code needs instructions of sm_90a, and nvcc compiles this code only for sm_90a
         check "kbench_kernels.cuh through nvcc, sm_90a" \
             $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
     else

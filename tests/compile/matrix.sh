@@ -18,7 +18,7 @@ for c in g++ clang++; do if have $c && works cc $c "$tmp/try.cc"; then compilers
 cc1=${compilers_c# } && cc1=${cc1%% *}
 cxx1=${compilers_cxx# } && cxx1=${cxx1%% *}
 kernels=
-if [ -f kbench_kernels.cuh ]; then kernels=kernels.c; else skip "kbench_kernels.cuh is not there"; fi
+if [ -f kbench_kernels.cuh ]; then kernels=kernels.c; else skip "kbench_kernels.cuh does not exist"; fi
 
 # --- syntax and warnings: every standard, with and without the implementation
 if everything; then
@@ -69,9 +69,9 @@ if ! everything; then # programs are linked with the kbench that other tests hav
     for file in two_a.c two_b.c order.c cpp_interface.cpp; do sed '/^#define KBENCH_IMPLEMENTATION$/d' $here/$file > "$tmp/$file"; done
 fi
 
-# --- warnings that only an optimiser finds; each program runs
+# --- some warnings appear only with optimisation, so programs are compiled with it; each program also runs
 for c in $compilers_c; do
-    everything || break # below: the program with its own allocator
+    everything || break # "make test" builds this program only below, with its own allocator
     for options in "-std=c11 -O0" "-std=gnu11 -O2 -DLATE" "-std=c17 -O3" "-std=gnu11 -O2 $checked"; do
         check "$c $options" $c $options $strict $here/impl.c -o "$tmp/impl" $libs || continue
         run "$tmp/impl" $short
@@ -90,7 +90,7 @@ for c in $compilers_cxx; do
     done
 done
 
-# --- element types can be left out, as operations can
+# --- macros exclude element types and operations from the compilation
 if [ -n "$kernels" ] && everything; then
     for type in bf16 f32 f16; do
         check "suite in $type alone" $cc1 -O1 -DKBK_TYPES=$type -I. -x c examples/suite.cu -o "$tmp/suite" $libs || continue
@@ -100,7 +100,7 @@ if [ -n "$kernels" ] && everything; then
     done
 fi
 
-# --- the linker's order does not matter, nor does the number of files
+# --- programs of several files link in every order of the files
 names="first second third fourth"
 listed() { "$1" --list-ops 2> /dev/null | awk 'NF && $1 !~ /:$/ { print $1 }' | awk '!seen[$0]++' | tr '\n' ' '; }
 for lto in "" -flto; do
@@ -123,7 +123,7 @@ for lto in "" -flto; do
         "sized/impl=default/dtype=f32/n=1 sized/impl=default/dtype=f32/n=3 sized/impl=other/n=1 "
 done
 
-# --- C and C++ in one program, both ways
+# --- C and C++ in one program, with the implementation in C and in C++
 if [ -n "$cxx1" ]; then
     for how in "c c" "c c++" "c++ c" "c++ c++"; do
         everything || [ "$how" = "c c++" ] || continue
@@ -144,7 +144,7 @@ else
     skip "no C++ compiler: a program of C and C++ files is not tested"
 fi
 
-# --- the program's own allocator: all three or none
+# --- a program that replaces the allocator must define all three functions, or none
 check "own allocator" $cc1 -std=gnu11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "$tmp/own" $libs && {
     run "$tmp/own" $short
     check_rc "own allocator runs" 0
@@ -159,7 +159,7 @@ if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check
 elif grep -q 'KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE' "$tmp/check"; then
     pass
 else
-    fail "KBENCH_MALLOC alone: the error does not name the three: $(head -n 2 "$tmp/check")"
+    fail "KBENCH_MALLOC alone: the error does not name the three macros: $(head -n 2 "$tmp/check")"
 fi
 
 # --- a program for the sanitizers

@@ -36,7 +36,7 @@ for module in engine proving; do
     check_same "$module: version and target" "$(sed -n '1,3p' "$tmp/$module.ptx" | tr '\n' ' ')" ".version 6.4 .target sm_70 .address_size 64 "
 done
 
-# --- entries and parameters that >>device and >>proving launch
+# --- kernels and their parameters, as the sections >>device and >>proving launch them
 # entries MODULE
 entries() {
     tr '\n' ' ' < "$tmp/$1.ptx" | grep -oE '\.entry [a-z_0-9]+\([^)]*\)' |
@@ -52,7 +52,7 @@ check_same "the self-test's" "$(entries proving | tr '\n' ';')" \
 check_same "what the engine loads" "$(loaded kbi_function_names)" "$(entries engine | sed 's/(.*//')"
 check_same "what the self-test loads" "$(loaded kbi_proof_names)" "$(entries proving | sed 's/(.*//')"
 
-# --- the assembler
+# --- ptxas assembles the PTX
 ptxas=
 for p in "$(dirname "$(command -v "${NVCC:-none}" || echo /none/nvcc)")/ptxas" "$(command -v ptxas)" "${CUDA_HOME:-/usr/local/cuda}/bin/ptxas"; do
     [ -z "$ptxas" ] && [ -x "$p" ] && ptxas=$p
@@ -79,7 +79,7 @@ else
     done
 fi
 
-# --- the source
+# --- the PTX is that of its source
 python=
 for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2> /dev/null; then python=$p; fi; done
 if [ -z "$NVCC" ]; then skip "no nvcc: the PTX is not compared with its source" && finish; fi
@@ -89,7 +89,7 @@ else
     run $python tests/ptx/make.py --nvcc "$NVCC"
     case $rc in
     0) pass ;;
-    3) skip "$(tail -n 1 "$out"): the text is not compared" ;; # another release may order things otherwise
+    3) skip "$(tail -n 1 "$out"): the text is not compared" ;; # another release of nvcc may order instructions differently
     *) fail "the PTX differs from the compiled source: $(said)" ;;
     esac
     run $python tests/ptx/make.py --text
@@ -108,7 +108,7 @@ else
     fi
 fi
 
-# --- the bits: the source of the fill kernel, run on the host
+# --- the source of the fill kernel, run on the host, gives the same bits
 build "fill.cu" $NVCC -O2 -fmad=false -Xcompiler -ffp-contract=off -c tests/ptx/fill.cu -o "$tmp/fill_cu.o"
 build "fill.c" $CC -std=gnu11 $(everything && echo -O2 || echo -O0) -ffp-contract=off -Wall -Wextra -Werror -I. -Itests -c tests/ptx/fill.c -o "$tmp/fill.o"
 build "fill" $NVCC "$tmp/fill.o" "$tmp/fill_cu.o" -o "$tmp/fill"

@@ -11,7 +11,7 @@ here=tests/compile
 short="--iters 3 --warmup 1 --no-progress --quiet"
 version=$(sed -n 's/^#define KBENCH_VERSION "\(.*\)"$/\1/p' kbench.h | tr . _)
 cuda= cuda_names=
-if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include && cuda_names="c_cuda cxx_cuda"; else skip "no nvcc: no kbench.o with CUDA"; fi
+if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include && cuda_names="c_cuda cxx_cuda"; else skip "no nvcc: kbench.o is not built with CUDA"; fi
 names=c
 if have $CXX; then names="c cxx"; else skip "no C++ compiler" && cuda_names=${cuda_names:+c_cuda}; fi
 
@@ -77,7 +77,7 @@ fi
 everything && $CC -O0 -x c -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/slow.o" && check "kbench.o at -O0" $CC -O1 -I. $here/split.c "$tmp/slow.o" -o "$tmp/program" $libs &&
     builds "kbench.o at -O0" "$(words), optimised; kbench: $(words), not optimised" 0
 
-# --- combinations that must not link, with their messages
+# --- combinations that must not link, and the messages of the linker
 refuses() { # WHAT SYMBOL COMMAND...
     what=$1 symbol=$2 && shift 2
     if "$@" -o "$tmp/wrong" > "$tmp/link" 2>&1; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Runs ptxas on the kernels with wgmma. ptxas must not serialise wgmma instructions or spill registers. Serialised
-# instructions and spills cost more than half of the speed, and ptxas reports them only as notes. Builds for other
-# architectures than sm_90a do not contain the kernels with wgmma.
+# instructions and spills cost more than half of the speed, but ptxas reports them only as notes, so compilation
+# succeeds. Builds for architectures other than sm_90a must not contain the kernels with wgmma.
 # only in make test-all
 . tests/lib.sh
 
@@ -25,7 +25,7 @@ template <class T> const char* each(const kbk_args* a) {
 }
 const char* all(const kbk_args* a) {
     const char* why = each<__nv_bfloat16>(a);
-#ifdef EACH_TYPE // the other operations use wgmma for no type
+#ifdef EACH_TYPE // defined only for sm_90a; other architectures get no wgmma kernels, so one type is enough for them
     if (!why) why = each<__half>(a);
 #endif
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
@@ -52,7 +52,7 @@ const char* all(const kbk_args* a) {
     return a->s.causal ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
 }
 EOT
-# A planted error: the kernel uses results while the wgmma instruction is in flight.
+# A deliberate error, which must be found: the kernel uses results while the wgmma instruction is in flight.
 cat > "$tmp/planted.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"

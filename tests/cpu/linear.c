@@ -5,7 +5,7 @@
 // linear.sh.
 #include "kbench.h"
 
-// One multiplication, which the compiler can neither precompute nor remove because of the asm.
+// One multiplication, which the compiler can neither precompute nor remove because of the inline assembly.
 #define X1                    \
     x *= 0x9e3779b97f4a7c15u; \
     __asm__ __volatile__("" : "+r"(x));

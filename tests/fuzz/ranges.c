@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Fuzz target: arbitrary bytes as values of -a NAME= and KB_SIZE, and as numbers, times and processor lists. Accepted
-// values are within their bounds, and printing and parsing them again gives the same list.
+// values must be within their bounds. If they are printed and parsed again, the list must be the same.
 #include "fuzz.h"
 
 static void check_value(const kb_param* p, kb_axis_type type) {

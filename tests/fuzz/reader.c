@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Fuzz target: arbitrary bytes as a file of records. kbi_read_records must accept or reject any bytes without a
-// crash. Accepted records can be shown in every format, and are the same after writing and reading.
+// crash. Accepted records must print in every format, and must be unchanged after writing and reading.
 #include "fuzz.h"
 
 static char path[64];

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Runs programs that time typical work on a GPU. tests/fixtures/gpu_cases.txt lists PROGRAM, CASE and the expected
-# result: the flags that may occur, or ok and a range in microseconds. Then 2,000 correct blocks run, and none may
-# get a flag.
+# result: the flags that may occur, or ok and a range in microseconds. After these programs, 2,000
+# correct blocks run, and none of these blocks may get a flag.
 . tests/lib.sh
 
 nvcc="$NVCC -O3 -std=c++17 $ARCHFLAGS -DKBENCH_IMPLEMENTATION -I."
@@ -45,7 +45,7 @@ $(grep '^FAIL' "$tmp/$1.due" | cut -c 1-400)
 END
 }
 for program in p01_streams p03_graph p04_long p09_bad refused; do
-    grep "^${program%%_*}" tests/fixtures/gpu_cases.txt > /dev/null || fail "$program: nothing is expected"
+    grep "^${program%%_*}" tests/fixtures/gpu_cases.txt > /dev/null || fail "$program: tests/fixtures/gpu_cases.txt lists no case of this program"
     [ -x "$tmp/$program" ] || continue
     run "$tmp/$program" --fast --timeout 10s --no-progress --json "$tmp/${program%%_*}.json"
     cat "$out" "$err"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). The
+/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that `select` can choose, and others). The
    kernels must decode each of the 256 values in A and in B. The kernels must add each product exactly once, at
    every kind of incomplete tile, with and without split-K; sums of integers show this. Sums must be promoted to
    f32, so that a long K loses no precision. The kernels must write all of C and nothing else, and multiply C by
@@ -45,8 +45,8 @@ template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    // any: whether the variant accepts every K and address; way: whether it is a configuration of select; vendor:
-    // whether it is cuBLASLt; slow: whether large shapes are skipped
+    // any: whether the variant accepts every K and address; way: whether it is a configuration of `select`;
+    // vendor: whether it is cuBLASLt; slow: whether it is too slow for large shapes, which are then skipped
     bool any, way, vendor, slow;
 };
 static const rung rungs[] = {
@@ -69,7 +69,7 @@ static std::string text(shape s) {
     return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
 }
 static int passed, failed, skipped;
-static int theirs; // number of failures of cuBLASLt, after which other variants are still timed
+static int theirs; // number of failures of cuBLASLt; they do not prevent the timing of other variants
 static const char* only_rung;
 static shape only_shape;
 static bool quick, sanitize, no_vendor;
@@ -105,8 +105,8 @@ __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
         x[i] = table ? table[r % TABLE] : of[r % 3];
     }
 }
-// Computes the reference product in tiles of 32 x 32, with the FMAs of an element in sequence and the CUDA
-// toolkit's conversion of e4m3.
+// Computes the reference product in tiles of 32 x 32, with the CUDA toolkit's conversion of e4m3. The FMAs of
+// each element are executed one after another.
 __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, const float* f, bf16* c, int m, int n,
                             int k) {
     __shared__ float s[32][33], t[32][33];
@@ -122,8 +122,8 @@ __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, cons
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[4]) : 0.0f);
 }
 // Compares [raw, raw + bytes). The n elements of C from byte `at` on must have the expected values, or NaN if NaN is
-// expected. All bytes around C must be 0xFF. If wanted is NULL, all bytes of C must also be 0xFF. v: number of
-// wrong elements, index of the first wrong element, number of overwritten guard elements.
+// expected. All bytes around C must be 0xFF. If wanted is NULL, no byte may have been written: the bytes of C
+// must be 0xFF, too. v[0]: number of wrong elements; v[1]: index of the first; v[2]: number of overwritten guards.
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16* wanted, int64_t n,
                           unsigned long long* v) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / 2;
@@ -271,8 +271,8 @@ static void try_numbers() {
     else
         passed++;
 }
-/* The first 128 terms along K add up to 32768, and some later terms are 1. A sum with fewer than 16 bits would lose
-   each of these terms. Every sum is exact in f32. */
+/* The first 128 terms along K add up to 32768, and some later terms are 1. A sum with fewer than 16 bits of precision
+   would lose each 1. Every sum is exact in f32. */
 static void try_promotion() {
     const shape s = { 128, 128, 65536 };
     std::vector<uint8_t> x((size_t)(s.m * s.k), 0);

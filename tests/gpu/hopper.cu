@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration (tile
-   shape, cluster, split-K) that select can choose. Also tests mmapipe with split-K, and the primitives of the
-   kernels with wgmma. Results must be exact on integers, in every layout and with every kind of incomplete tile.
-   The kernels must write all of C and nothing else. The kernels must accept operands that TMA supports, and reject
-   all other operands. After the tests, the program measures the speed of the kernels.
+   shape, cluster, split-K) that the variant `select` can choose. Tests the variant `mmapipe` with split-K, and the
+   primitives of the kernels with wgmma. Results must be exact on integers, in every layout and with every kind of
+   incomplete tile. The kernels must write all of C and nothing else. The kernels must accept operands that TMA
+   supports, and reject all other operands. After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -22,9 +22,9 @@
    The inputs of the checks are -1, 0 and 1. Sums of a few thousand such products are exact in every type, also in
    16 bits, so a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20
    launches, in interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed
-   as well, if it is installed. With --graph, the buffers stay in L2, and the time is the difference between a CUDA
-   graph and a graph with twice as many launches. The program prints a line per failure. The exit code is 0 without
-   failures, 1 after failures, and 77 without a GPU. */
+   as well, if it is installed. With --graph, the buffers stay in L2, and the time of a
+   CUDA graph is subtracted from the time of a graph with twice as many launches. The program prints a line per
+   failure. The exit code is 0 without failures, 1 after failures, and 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif
@@ -57,7 +57,7 @@ struct rung {
     // exist
     kbk_launch_fn launch[3], batched[3];
     bool any;                            // whether the variant accepts rows that are not 16-byte aligned
-    bool way;                            // whether the variant is a configuration of select, run by its name
+    bool way;                            // whether the variant is a configuration of `select`
 };
 static bool split_k; // the configurations use split-K
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
@@ -138,8 +138,8 @@ template <class T> __global__ void fill_k(T* x, int64_t n, uint32_t seed, bool i
         x[i] = (T)(integers ? (float)(int)(r % 3) - 1 : (float)(r >> 8) * 0x1p-23f - 1);
     }
 }
-// Computes the reference product in tiles of 32 x 32, with the FMAs of an element in sequence. A[i,k] is at i * am
-// + k * ak.
+// Computes the reference product in tiles of 32 x 32; the FMAs of each element are executed one after another.
+// A[i,k] is at i * am + k * ak.
 template <class T>
 __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, int64_t am, int64_t ak, int64_t bk,
                             int64_t bn) {
@@ -157,13 +157,14 @@ __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, i
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (T)sum;
 }
 struct verdict {
-    // bad: number of different elements; first: index of the first of them; outside: number of overwritten guard bytes
+    // bad: number of wrong elements; first: index of the first wrong element; outside: number of overwritten guard
+    // bytes
     unsigned long long bad, first, outside;
 };
 template <class T> struct bits { typedef unsigned short word; };
 template <> struct bits<float> { typedef uint32_t word; };
 // Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values, and all other
-// bytes must be 0xFF. If want is NULL, all bytes of C must also be 0xFF.
+// bytes must be 0xFF. If want is NULL, no byte may have been written: the bytes of C must be 0xFF, too.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* want, int64_t n, verdict* v) {
     typedef typename bits<T>::word word;
@@ -290,7 +291,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-// Tests all variants or, if by_way, all configurations of select, without and with split-K.
+// Tests all variants or, if by_way is true, all configurations of the variant `select`, without and with split-K.
 template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
     const int dtype = dtype_of<T>;
     fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
@@ -303,8 +304,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         split_k = false;
     }
 }
-// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the tensor
-// map of its own input.
+// Uses more inputs, at neighbouring addresses, than the cache of tensor maps has entries. Each
+// launch must use the tensor map of its own input.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
     const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
@@ -340,7 +341,8 @@ static const shape batches[] = {
     { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
     { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
 };
-// Tests each configuration of select separately, because select chooses few configurations for small shapes.
+// Tests each configuration of the variant `select` by its name, because `select` itself chooses only a few
+// configurations for small shapes.
 template <class T> static void try_ways(const bench<T>& x, int layout) {
     static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
     for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
