@@ -7858,7 +7858,8 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
 }
 // Chooses the number of threads per CTA so that few threads are idle in the last piece of a row. A piece of a row
 // is one 16-byte vector per thread. For example, a row of 50304 bf16 elements has 7.9 pieces if a CTA has 800
-// threads, and 6.1 pieces if it has 1024 threads. With 1024 threads, most warps would be idle in the seventh piece of such a row.
+// threads, and 6.1 pieces if it has 1024 threads. With 1024 threads, most warps would be idle in the seventh
+// piece of such a row.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
