@@ -12,10 +12,10 @@ of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main progr
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and
 for the compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the
-output. The script first takes the launcher. It then adds every declaration whose name occurs in a declaration that
-was taken before, until none is missing. Functions of the host that describe tensors, formulas and scratch memory
-are evaluated symbolically, so that only their result is written. A struct parameter of a kernel is replaced by one
-parameter for each member that device code reads."""
+output. Starting from the launcher, every declaration is taken whose name occurs in a declaration taken before.
+Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that only
+their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
+code reads."""
 
 import difflib
 import os

@@ -19,9 +19,8 @@
 #
 # A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If X.sh has a source file
 # X.c or X.cu next to it, X.sh builds and runs that program. A test prints "FAIL: ..." and "SKIP: reason" lines and
-# ends with a line "N passed, N failed, N skipped". A test that does not compile, or ends without the line "N
-# passed, ...", counts as one failure. The last line that run.sh prints has the totals of all tests; the exit code
-# is 1 if anything failed.
+# ends with a line "N passed, N failed, N skipped". A test without such a last line counts as one failure. The last
+# line that run.sh prints has the totals of all tests; the exit code is 1 if anything failed.
 #
 # Tests run in parallel. The following comment lines, among the first 20 lines of a test, change when the test
 # runs:
@@ -32,11 +31,10 @@
 #
 # The programs of tests/host are compiled together, because nearly all of their code is kbench itself. Each program
 # becomes a namespace of one C++ file, which is compiled without warnings and without optimisation. The programs
-# that use the virtual GPU are combined in a C++ file of their own. Each program runs separately and prints its own
-# numbers of passed and failed checks. In four cases, each program is compiled separately, as C and with warnings
-# as errors: with --all, with --sanitize, for a test named on the command line, and if the combined file does not
-# compile. A program with a comment "a program of its own: REASON" in its head is always compiled separately, for
-# example because it replaces functions of the C library.
+# that use the virtual GPU are combined in a C++ file of their own. In four cases, each program is compiled
+# separately, as C and with warnings as errors: with --all, with --sanitize, for a test named on the command line,
+# and if the combined file does not compile. A program with a comment "a program of its own: REASON" in its head is
+# always compiled separately, for example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"

@@ -4,7 +4,6 @@
    reference in double precision only by the rounding of 16-bit values and f32 sums. A kernel must write all of o
    and lse and nothing else, and reject shapes that TMA does not support. For attention backward (rung 7), the
    gradient of each row must go only to the key that the row matches, and dk and dv must be bitwise reproducible.
-   After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -20,8 +19,8 @@
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
    A printed time is the median over rounds. In each round, CUDA events measure 20 launches of the kernel and 20
-   launches of flashmma. The buffers of all launches together exceed the L2 cache. The test program prints one line
-   per failure. Exit code: 0 if all tests pass, 1 after failures, 77 without a GPU. */
+   launches of flashmma. The buffers of all launches together exceed the L2 cache. Exit code: 0 if all tests pass,
+   1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #ifndef KBK_TRAP_AFTER
 #define KBK_TRAP_AFTER 2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the functions of the CUDA back end on the virtual GPU. The tests have known answers and cover both sides
-// of every threshold.
+// Tests the functions of the CUDA back end on the virtual GPU, with known answers at both sides of every
+// threshold.
 #include "test.h"
 #include "virtual_gpu.h"
 #include <library_types.h>

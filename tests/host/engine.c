@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the CPU engine with work of known duration. Times must be plausible over seven orders of magnitude, and a
-// reset must run before every timed run. The test also covers kb_open and kb_run, which need no registered
-// benchmark. Tolerances are wide, because other programs may use the machine.
+// reset must run before every timed run. Tolerances are wide, because other programs may use the machine.
 // measures time
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"

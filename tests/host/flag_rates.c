@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the error rates of the flags by simulation with fixed seeds. If nothing disturbs the times, each flag may
-// occur in at most 5 % of the cases. If the test adds a disturbance, the flag for the added disturbance must occur
-// in most cases. Undisturbed times are drawn from distributions typical of GPUs and CPUs, including the quantiles
-// of every case measured on an H200 (tests/evidence). An unfinished warm-up and a varying clock are simulated
-// separately.
+// Tests the error rates of the flags by simulation with fixed seeds. Without a disturbance, each flag may occur in
+// at most 5 % of the cases; with a planted disturbance, its flag must occur in most cases. Undisturbed times are
+// drawn from distributions typical of GPUs and CPUs, including the quantiles of every case measured on an H200
+// (tests/evidence).
 //
 //     flag_rates        asserts the bars
 //     flag_rates -v     and prints each flag's share by kind of case

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the coverage of the intervals and the error rates of the verdicts, by simulation with fixed seeds. The
-// intervals must contain the true value as often as promised. Equal implementations must be called different as
-// rarely as promised, and a true difference must be found.
+// Tests the coverage of the intervals and the error rates of the verdicts, by simulation with fixed seeds.
+// Intervals must contain the true value, equal implementations must be called equal, and differences must be
+// found, as often as promised.
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //
 // A measured percentage fails only if it misses its limit by more than 2.33 standard errors of a binomial whose
-// probability is the limit. If the true percentage equals the limit, one check in a hundred fails by chance. Seeds
-// are fixed, so a test that passes keeps passing until the code changes.
+// probability is the limit. Seeds are fixed, so a test that passes keeps passing until the code changes.
 #include "test.h"
 #include "kit.h"
 

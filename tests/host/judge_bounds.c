@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how kbench judges measurements, with known answers at and next to each threshold: flags, rates, peaks,
-// counters, several processes of a case, and implementations of a group. judge_programs.c tests whole programs,
-// and flag_rates.c tests error rates.
+// counters, several processes of a case, and implementations of a group.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

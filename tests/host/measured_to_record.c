@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the fields of a record that come from the measurement, and the flags that kbench sets for samples with a
-// known median. The test also covers when warm-up and sampling end, and how data is placed in shared buffers.
+// known median.
 // a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"

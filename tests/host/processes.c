@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests --procs with known differences between processes: the mean, interval, median process, flags and
-// comparisons in the record. The test also covers the failure of one of several processes, and the order in which
-// processes run. Without arguments, this program is the test; with arguments, it is a benchmark program whose
-// times are computed by hashed() or read from tables.
+// comparisons in the record. Without arguments, this program is the test; with arguments, it is a benchmark
+// program whose times are computed by hashed() or read from tables.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the reader of records. Each key must get the value that was written, from JSON arrays and JSON Lines, and
-// from old and damaged files.
+// Each key must get the value that was written, from JSON arrays, JSON Lines, and old and damaged files.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"

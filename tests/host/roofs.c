@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how rates are judged against simulated peaks. A case whose rate exceeds the device's peak gets the flag
-// ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
-// applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
-// worker has died. Without arguments, this program is the test; with arguments, it is a benchmark program whose
-// times are set to 10 us.
+// ABOVE_ROOF and no time. Each peak is measured once per run, when a case first needs it, even if a worker dies in
+// between. Without arguments, this program is the test; with arguments, it is a benchmark program whose times are
+// set to 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests that the kernels of the self-test work, that its deliberate slowdowns have the intended size, and that its
-// thresholds are correct. The self-test runs on the CPU here, and must report for each threshold whether it was
-// met. If it is started with arguments, this program acts as a benchmark program.
+// thresholds are correct. With arguments, this program is a benchmark program.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
-// of any size, and find the case that killed a worker. The test also covers how the supervisor requests the next
-// case and divides the time of --budget.
+// of any size, and find the case that killed a worker.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"

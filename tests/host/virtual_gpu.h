@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
-// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
-// longer for launches with many kernels. Two pairs of events around the same work give different times. A closed
-// launch gate blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA
-// runtime, the driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. It simulates the disturbances of a real device:
+// event overhead and its drift, the cost of loading arguments after an eviction, and longer event times for
+// launches with many kernels. Two pairs of events around the same work give different times. A closed launch gate
+// blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the
+// driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>

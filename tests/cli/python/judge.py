@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Runs the judge on tricks and honest functions. Arguments: one or more of "tricks", "honest", "others", "stage",
-"lists", "arrays", "tensors". Prints FAIL lines and, last, the numbers of passed and failed checks."""
+"lists", "arrays", "tensors"."""
 
 import collections
 import math
