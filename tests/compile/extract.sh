@@ -26,14 +26,13 @@ run python3 tests/extract.py matmul/tma/bf16
 check_out "code for several CUDA versions stays" 'cuTensorMapEncodeTiled'
 
 if everything; then
-    # lists the last variant of each operation and direction, in the last element type of this variant
+    # the last variant of each operation and direction, in its last element type
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
         END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
 else
     names="softmax/online/f32 matmul/warpgroup/bf16 add/bulk/f32 cross_entropy/fwdbwd/split/f32 weighted_sum/bwd/vec/f32 attention/flashpp/bf16"
 fi
-# prints the kernels of a file, and the kernel parameters whose type the header defines or is the template
-# parameter Io
+# prints the kernels of a file, and each kernel parameter whose type is the header's or the template parameter Io
 parameters='
 import re, sys
 found = re.findall(r"\b(\w+_k)\(([^(){};]*)\)\s*{", open(sys.argv[1]).read())
@@ -54,7 +53,6 @@ for name in $names; do
     if grep -q '^kernel' "$tmp/parameters" || [ "${name#*/cudart/}" != "$name" ]; then pass; else fail "$name: no kernel found"; fi
     check_same "$name: library types in a kernel's parameters" "$(grep '^bad' "$tmp/parameters")" ""
     [ -n "$NVCC" ] && have "$NVCC" || continue
-    # make test compiles only the kernel of one variant, and the complete program of another
     if everything || [ "$name" = matmul/warpgroup/bf16 ]; then
         check "$name: the kernel alone" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -Xcompiler -Wall \
             -DKERNEL_ONLY -c "$tmp/one.cu" -o "$tmp/one.o"

@@ -13,7 +13,6 @@ build "kbench_kernels.o" $NVCC -std=c++17 -O1 $ARCHFLAGS '-DKBK_ONLY=softmax\,ma
 for example in 05_against_library 06_one_rung; do
     build "$example" $NVCC -O1 $ARCHFLAGS -I. examples/$example.cu "$tmp/kbench_kernels.o" "$tmp/kbench.o" -o "$tmp/$example"
 done
-# timed WHAT IMPLEMENTATIONS PROGRAM...: each case is right and has a time
 timed() {
     what=$1 want=$2 && shift 2
     run "$@" $fast --json "$tmp/records.json"
