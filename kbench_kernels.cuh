@@ -9151,7 +9151,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- two thirds of rung 14's traffic from L2 to shared memory. No gain at M = N = K = 4096: stores
                 of the epilogue without TMA limit rungs 14 and 15; DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
-                <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile
+                <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile. C
+                needs rows that are 16-byte aligned, too
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
                 FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
@@ -9401,6 +9402,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
+    if (Store && !kbki_mm_wide(io.c, io.n)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
                   : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
     if (!why)
@@ -9930,13 +9932,8 @@ __global__ void __launch_bounds__(384)
     kbki_cluster_barrier(); // a CTA must not exit while the other CTA may access its shared memory
 #endif
 }
-// Returns whether the rows of C are aligned to 16 bytes, so that TMA can store them.
-template <class T> bool kbki_wg_storable(const kbk_args* a) {
-    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
-}
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
     const auto kernel = [](auto l) { return kbk_matmul_fwd_tma_k<T, l.a, l.b>; };
-    if (!kbki_wg_storable<T>(a)) return kbk_matmul_fwd_multicast<T>(a, st);
     return kbki_step_run<T, 256, true>(a, st, kernel, 384, 1024 + 4 * 49152 + 4 * 8192, 2);
 }
 #endif // __CUDACC__
