@@ -427,6 +427,7 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
     // tf32 instructions need K-major operands
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
+    if (!strcmp(v->name, "tma")) whole &= s->cols % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0; // TMA also stores C
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
 // The next variant gets the same memory. Returns false if the arena has too little room.

@@ -19,7 +19,8 @@ timed() {
     check_rc "$what" 0
     check_same "$what: right and timed" "$(python3 -c '
 import json, sys
-print(" ".join(r["implementation"] for r in json.load(open(sys.argv[1])) if r["time_ms"] and r["verified"]))' "$tmp/records.json" 2>&1)" "$want"
+print(" ".join(r["implementation"] if r["time_ms"] and r["verified"] else "%s %s %s: %s" %
+               (r["name"], r["status"], r["flags"], r["message"]) for r in json.load(open(sys.argv[1]))))' "$tmp/records.json" 2>&1)" "$want"
 }
 have python3 || { skip "no python3" && finish; }
 timed "05_against_library" "mine warptile mine warptile" "$tmp/05_against_library" --impl mine,warptile
