@@ -1311,7 +1311,6 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return (char*)(n ? memcpy(p, s, n) : p);
 }
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
-// Returns a copy of s; free it with KBENCH_FREE.
 static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
 struct kb_text { // text that grows; s is NULL or ends with a 0
@@ -1449,7 +1448,6 @@ static void kbi_json_real(kbi_text* t, double x) {
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-// Prints a text as one line and frees the text.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
     kbi_clean(&line, text->s);
@@ -1616,7 +1614,6 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Sets the function pointer *function to a function of a library; to NULL if there is none.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1729,7 +1726,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// Copies the first line of a regular file without the line end, at most size - 1 bytes. False: nothing was read.
+// Copies the first line of a regular file without the line end, at most size - 1 bytes.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -2044,7 +2041,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes all waiting lines, then checks all lines in the file. Returns false with errno 0 if a message was printed.
+// Writes all waiting lines, then checks all lines in the file.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
@@ -2185,7 +2182,6 @@ static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
 }
 
-// Parses "2" or "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -3407,7 +3403,7 @@ static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
     return peaks;
 }
 
-static int kbi_traffic_roof(int traffic) { // default: copy
+static int kbi_traffic_roof(int traffic) {
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
@@ -3494,7 +3490,7 @@ static size_t kbi_inside_size(const kbi_inside* in) {
     return (size_t)(kbi_texts_of(in) + in->texts - (const char*)in);
 }
 
-static kbi_inside* kbi_inside_without(const char* why) { // an empty profile with a message; the caller frees it
+static kbi_inside* kbi_inside_without(const char* why) {
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
     in->verdict.flag = -1;
@@ -3539,7 +3535,7 @@ static const kbi_key kbi_keys[] = {
 enum { KBI_SCHEMA = 3 };
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
-static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
+static const char* kbi_verdict_name(kb_verdict v) {
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
     return names[v];
 }
@@ -3609,7 +3605,7 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
-static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: not found
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) {
     for (int64_t i = 0; i < object->n; i++)
         if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
@@ -3632,7 +3628,7 @@ static double kbi_object_number(const kbi_field_params* object, const char* name
     return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
 }
 
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: no such text
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) {
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
@@ -3691,7 +3687,7 @@ typedef struct kbi_shown {
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
-static const kbi_key* kbi_key_named(const char* name) { // NULL: not found
+static const kbi_key* kbi_key_named(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
     return NULL;
@@ -3734,7 +3730,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
                      option, name, near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
 }
 
-// Reads a list like "time,-gflops". Returns the number of names; 0 after an error message.
+// Reads a list like "time,-gflops".
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
@@ -3834,7 +3830,7 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns all entries by file and line, but keeps the entries of an operation together. The caller frees the list.
+// Returns all entries by file and line, but keeps the entries of an operation together.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
@@ -3901,7 +3897,7 @@ void kb_add_output(kb_output* output) {
     *link = output;
 }
 
-static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
+static kb_output* kbi_output_named(const char* option) {
     kb_output* i = kbi_process.outputs;
     while (i && !kbi_is(i->option, option)) i = i->next;
     return i;
@@ -4258,7 +4254,7 @@ void kb_add_options(kb_option_set* set) {
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// Returns the set of option *k, counted over all sets; *k becomes the index in that set. NULL: *k is too large.
+// Returns the set of option *k, counted over all sets; *k becomes the index in that set.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -5087,7 +5083,6 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// The caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
@@ -5465,7 +5460,6 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
-// Raises the flag and fails the case.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -6167,8 +6161,8 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// Returns whether the last run wrote an output whose old contents had been restored; if stale is true, whether it
-// left an output unwritten that earlier runs had written.
+// Returns whether the last run wrote a restored output. If stale is true: whether it left out an output that
+// earlier runs wrote.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -7064,7 +7058,8 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// Returns N. A graph of N launches takes about 200 us and runs each replica equally often. 0: no graph.
+// Returns N, the number of launches in a graph. The graph takes about 200 us and runs each replica equally often.
+// 0: no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -7429,7 +7424,7 @@ static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, cons
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0);
     return kbi_empty_index(&shape);
 }
 
@@ -7887,7 +7882,7 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
     c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
-        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain;
         snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
     return c;
@@ -8132,7 +8127,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates 2 * size bytes, which the caller frees; the first half is random. NULL: out of memory.
+// Allocates 2 * size bytes, which the caller frees; the first half is random.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -9956,7 +9951,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: the bias's error exceeds 5 % of the time or, if it is unknown, the time is near an empty kernel's
+    // with an unknown bias error, times near that of an empty kernel get FLOOR
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10213,8 +10208,7 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     return q;
 }
 
-// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process. Returns the row's index,
-// or -1.
+// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
     double values[KBI_PROCESSES];
     int n = 0;
@@ -10324,7 +10318,6 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 -----------------------------------------------------------------*/
 
-// Makes room in a list for `more` further entries, which are zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10351,7 +10344,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-// Adds a text to the environment of a record, as a number if it is one. Ignores an empty text.
+// Adds a text to the environment of a record, as a number if it is one.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10869,7 +10862,7 @@ typedef struct kbi_layout {
 } kbi_layout;
 
 typedef struct kbi_wins {
-    char operation[96], winner[64]; // winner "": not significant
+    char operation[96], winner[64];
     int groups;
 } kbi_wins;
 
@@ -10932,7 +10925,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11228,7 +11221,6 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// winner "": no significant winner.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
     w.groups = 0;
@@ -11586,7 +11578,6 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     close(file);
 }
 
-// Returns a NULL-terminated array of pointers to the arguments in a text. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
@@ -11878,12 +11869,12 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
 typedef struct kbi_worker {
     pid_t process;
     int link;
-    int first;              // index of the worker's first case; -1: none
+    int first;
     bool mixed;
     bool failed;            // a case failed, so the next case needs a new worker
     bool invalid;
     bool ended;
-    int status;             // from waitpid
+    int status;
 } kbi_worker;
 
 typedef struct kbi_group {
@@ -11893,7 +11884,7 @@ typedef struct kbi_group {
     char* wanted;
     int64_t* spent_ns;           // [n]: time that the case took in this worker
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
-    int current;                 // index of the running case; -1: none
+    int current;
     kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
     bool machine;        // the worker measures the machine, which does not count as the case's time
     int64_t idle_ns;     // ns since the last message, while no case runs
@@ -11974,7 +11965,6 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
-// Returns the process ID, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -12608,7 +12598,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
-        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall")) // the default
+        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall"))
             kbi_warn("--%s is without effect: there is no GPU here", option->name);
     if (required && !gpu) {
         kbi_error("%s", kbi_no_gpu(s));
@@ -12869,8 +12859,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: the description
-// with the defaults of a comparison; NULL: desc itself. After an error, the case has only names.
+// Checks a kb_desc and makes a case of it, with copies of its texts in the arena. Members that desc leaves out come
+// from `first`, if it is not NULL. After an error, the case has only names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13029,7 +13019,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         for (size_t k = 0; k < i && !g->fault; k++)
             if (!pending[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
-        kbi_measured_clear(&m[i]); // default result
+        kbi_measured_clear(&m[i]);
         m[i].status = KB_FAILED;
         m[i].flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
         kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");

@@ -134,8 +134,8 @@ static void test_times(void) {
     CHECK_REAL(more, hypot(own, 1.959964 * 40e-6), 1e-6), CHECK_REAL(wide.time_ms_std, r.time_ms_std, 0);
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
-    // FLOOR is set if 1.96 standard errors of the bias exceed 5 % of the time. If the standard error is 0, FLOOR
-    // is set if the time is below five times the time of an empty kernel (floor_ns).
+    // FLOOR: 1.96 standard errors of the bias exceed 5 % of the time. With a standard error of 0: the time is below
+    // five times the time of an empty kernel (floor_ns).
     static const struct {
         double error, left;
         int want;
@@ -440,7 +440,7 @@ static void test_stage(void) {
     CHECK(!m.separate);
     m.layout_bytes = 0;
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate);
-    // once a block is outside, all later blocks are outside, too
+    // after a block without room in the shared memory, later blocks are not placed there either
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);

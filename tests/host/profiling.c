@@ -341,8 +341,8 @@ static void test_counters(void) {
     // active cycles do not depend on the length of the range
     CHECK_REAL(counted(0, "tensor_pct"), 15, 0);
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // Some writes of a short kernel reach DRAM after its end, so the counters of DRAM are too low. Memory is then
-    // the bound if the rate from the measured time is close to the copy peak and no other unit is busier.
+    // Some writes of a short kernel reach DRAM after its end, so the counters of DRAM are too low. Memory is the
+    // bound also if the rate from the measured time is close to the copy peak and no other unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
