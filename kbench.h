@@ -1522,7 +1522,7 @@ typedef struct kbi_nearest {
     const char* name;
     int distance;
 } kbi_nearest;
-// Considers name. A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
+// A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1778,7 +1778,7 @@ static size_t kbi_folder_length(const char* path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path, without symbolic links; the caller frees it. The file need not exist.
+// Returns the absolute path, without symbolic links; the caller frees it.
 static char* kbi_real_path(const char* path) {
     char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
@@ -1979,8 +1979,8 @@ static bool kbi_out_move(kbi_out* o) {
     return o->moved = true;
 }
 
-// Writes all waiting text. Replaces the old file, or writes a new file beside it if another process changed the old
-// file. Returns false with errno 0 if a message was printed.
+// Replaces the old file, or writes a new file beside it if another process changed the old file. Returns false
+// with errno 0 if a message was printed.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
     int file = o->file;
     if (file >= 0) {
@@ -4393,7 +4393,6 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Returns the number of words that it read; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -7434,10 +7433,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks for work on other streams. The GPU must be idle after a captured block, and when kb->stream has ended the
-// work of any other block. stream_ns: time that the host waited for kb->stream. A single check may be wrong,
-// because the host was preempted or the other work ended early: two idle checks accept the block, and four busy
-// checks raise SIDE_STREAM.
+// Checks for work on other streams. The GPU must be idle after a captured block, and after any other block when
+// kb->stream has ended. stream_ns: time that the host waited for kb->stream. A single check may be wrong, because
+// the host was preempted or the other work ended early: two idle checks accept the block, and four busy checks
+// raise SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -10642,8 +10641,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Completes the --json and --jsonl files; the new --json file replaces the old one. Returns false after an error
-// message.
+// Completes the --json and --jsonl files; the new --json file replaces the old one.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -11113,7 +11111,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the row of a case with a time, after the label. won: 1 if the time is shortest, 2 if this is significant.
+// won: 1 if the time is shortest, 2 if this is significant.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11987,7 +11985,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// Sends data to the worker; false: the worker ended or did not read in time, or the run was interrupted.
+// Returns false if the worker ended or did not read in time, or the run was interrupted.
 static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     const char* p = (const char*)data;
     while (n && !kbi_control.interrupted) {
@@ -12188,8 +12186,7 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (DONE), has ended (LOST) or timed out (OPEN), or the run was
-// interrupted (OPEN).
+// Returns DONE: the worker has done its job; LOST: it has ended; OPEN: it timed out, or the run was interrupted.
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12256,7 +12253,6 @@ static bool kbi_job_send(kbi_supervisor* s) {
     return true;
 }
 
-// Runs a job without cases. Returns false after an error message or an interruption.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
