@@ -4476,9 +4476,10 @@ class _Judge:
         remember: bool = True,
         **options: Any,
     ) -> Optional[bool]:
-        """word: the flag that a wrong output gets. kind, sizes: if args is None, the judge makes inputs with random data
-        of this kind and with these sizes. remember: keep the expected output, to recognise candidates that return it
-        later. Returns whether the output was correct, or None if the reference itself raised an exception."""
+        """word: the flag that a wrong output gets. kind, sizes: if args is None, the judge makes inputs with random
+        data of this kind and with these sizes. remember: keep the expected output, to recognise candidates that
+        return it later. Returns whether the output was correct, or None if the reference itself raised an
+        exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
