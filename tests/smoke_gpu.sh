@@ -52,7 +52,7 @@ build() {
     { ($limit "$@" > "$dir/$name.log" 2>&1); echo $? > "$dir/$name.rc"; } &
     eval "pid_$name=\$!"
 }
-# built NAME: waits for the build; false, and a failed part, if it failed
+# built NAME: waits for the build; if the build failed, counts a failed part and returns false
 built() {
     eval "wait \$pid_$1"
     rc=$(cat "$dir/$1.rc")

@@ -193,8 +193,8 @@ static int may_be_infinite(const job* j, const side* x) {
 }
 /* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
    enough gets NaN, +inf and -inf. Small tensors and last rows get a special value, too, except in x of layernorm
-   forward and in the inputs of attention backward. The mean of layernorm is computed in two steps, and attention
-   multiplies infinities by zeros beyond the last key. */
+   forward (the mean is computed in two steps) and in the inputs of attention backward (infinities are multiplied by
+   zeros beyond the last key). */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));

@@ -359,9 +359,9 @@ static outcomes scatter_of(int scatter, int runs) {
 // The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal.
 // test_scatter uses five other distributions of the process times, to which kbench was not tuned. The order below
 // is that of scatter_name. The interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of
-// the cases. The 82 % belong to data that is equally often in one of two places: the median jumps between the
-// times of the two places. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the
-// cases. The 41 % belong to one slow process in ten: 59 of 100 sets of five processes contain no slow process. A
+// the cases. It is 82 % for times that are equally often near one of two values, between which the median jumps.
+// The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the
+// cases. It is 41 % if one process in ten is slow: 59 of 100 sets of five processes contain no slow process. A
 // slowdown of 2 %, which is four standard deviations of a process's time, is found in 92, 100, 84, 93 and 98 % of
 // the cases. Equal implementations are never called different.
 static void test_scatter(void) {

@@ -140,7 +140,7 @@ static void test_sort(void) {
     CHECK_INT(b.failed, 1);
 }
 
-// In the threshold "twice the work", disturbed sizes are ignored, and a size without a time fails.
+// The test "twice the work" ignores disturbed sizes, and fails if a size has no time.
 static void test_steps(void) {
     enum { N = 6 };
     static const struct {
