@@ -14427,7 +14427,7 @@ __global__ void __launch_bounds__(128, 2)
             int me = first + y + lane / 4 + e / 2 % 2 * 8, other = at + e / 4 * 8 + lane % 4 * 2 + e % 2;
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
-            bool seen = row < n && key < n && (!causal || key <= row);
+            bool seen = row < n && key < (causal ? row + 1 : n);
             float base = seen ? lse[head + row] : INFINITY; // lse is -inf if the row sees no key
             s = seen ? expf(s * scale - (base == -INFINITY ? INFINITY : base)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
