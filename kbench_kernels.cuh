@@ -308,7 +308,8 @@ enum {
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula, signature, sizes, FLOPs, bytes, check
       signature  tensors with their dimensions; then options with their defaults (no default: required). Dimensions
-                 are sizes of kbk_shape, by the letters of kbk_has_dimension; * is any number of dimensions
+                 are sizes of kbk_shape, by the letters of kbk_has_dimension; * is any number of dimensions. The
+                 dimensions before a bar may have strides (kbk_shape.strides)
       sizes      two strings, for the GPU and for the oracles on the CPU: axes, then the values of each category
       FLOPs,     by hand, for 3 rows, 5 columns, every other size 7 (batch, heads: 1), and 2 bytes per element. A
       bytes      test compares them with the formulas
@@ -681,7 +682,7 @@ enum {
 
 #define KBK_OPS_matmul(row)                                                                                      \
     row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)",                    \
-        "A[M,K] B[K,N] -> C[M,N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,              \
+        "A[M|K] B[K|N] -> C[M|N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,              \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))                                                       \
     row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16",                \
         "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4,           \
@@ -718,7 +719,7 @@ enum {
 
 #define KBK_OPS_bmm(row)                                                                                         \
     row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul",                                          \
-        "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
+        "A[Z,M|K] B[Z,K|N] -> C[Z,M|N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))
 #define KBK_TABLE_bmm(row)                                                                                       \
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
@@ -844,6 +845,10 @@ typedef struct kbk_shape {
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
     int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
     uint64_t seed;      // dropout: seed of the random mask
+    // Distances in memory, in elements, of tensor i of the signature: strides[i][0] between rows, strides[i][1] and
+    // [2] between indices of the dimensions further out; 0: contiguous. Only dimensions before a bar in the signature
+    // have strides. The other operations need none: their callers pass complete tensors.
+    int64_t strides[KBK_MAX_TENSORS][3];
 } kbk_shape;
 // Expands to f(member) for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
@@ -982,6 +987,43 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
+// Memory layout of a tensor: sizes of the dimensions, and distances between their indices in elements. Dimension 0
+// is the last one of the signature; its elements are neighbours in memory.
+typedef struct kbk_layout {
+    int dims; // 0: the signature has no bar, so the tensor is contiguous
+    int64_t size[4], step[4];
+} kbk_layout;
+KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor) {
+    kbk_layout l = { 0, { 1, 1, 1, 1 }, { 1, 0, 0, 0 } };
+    const char* p = strchr(op->signature, '[');
+    for (int i = 0; i < tensor && p; i++) p = strchr(p + 1, '[');
+    const char* at = p ? p + strcspn(p, "]") - 1 : NULL;
+    if (!p || !memchr(p, '|', (size_t)(at - p))) return l;
+    for (; at > p; at -= 2)
+        l.size[l.dims++] = *at == 'H'               ? s->heads
+                           : *at == 'Z' || *at == 'B' ? s->batch
+                           : *at == 'K'               ? s->k
+                           : *at == 'M' || *at == 'S' ? s->rows
+                                                      : s->cols;
+    if (op->family == KBK_GEMM && tensor < 2 && s->layout == (tensor ? KBK_NT : KBK_TN)) {
+        const int64_t size = l.size[0];
+        l.size[0] = l.size[1], l.size[1] = size;
+    }
+    for (int d = 1; d < l.dims; d++) {
+        l.step[d] = s->strides[tensor][d - 1];
+        // unsigned, because kbk_check_shape rejects products that overflow only afterwards
+        if (!l.step[d]) l.step[d] = (int64_t)((uint64_t)l.size[d - 1] * (uint64_t)l.step[d - 1]);
+    }
+    return l;
+}
+// Returns the distance in memory, in elements, from the first element of a tensor to element number `index`.
+KBK_FN int64_t kbk_offset(const kbk_layout* l, int64_t index) {
+    int64_t at = 0;
+    if (!l->dims) return index;
+    for (int d = 0; d < 4; d++) at += index % l->size[d] * l->step[d], index /= l->size[d];
+    return at;
+}
+
 // Lowest compute capability on which a variant runs. KBK_SM_EXACT: the variant uses instructions that only one
 // architecture has (sm_90a), and runs only there.
 enum {
@@ -1078,9 +1120,29 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
+// Returns NULL if the strides are valid, otherwise a text that says why not.
+KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, double limit) {
+    for (int i = 0; i < KBK_MAX_TENSORS; i++) {
+        const int64_t* given = s->strides[i];
+        if (!given[0] && !given[1] && !given[2]) continue;
+        const kbk_layout l = kbk_layout_of(op, s, i);
+        for (int d = 0; d < 4; d++) {
+            // number of elements that the dimensions with smaller strides span
+            double span = 1, step = (double)l.step[d];
+            if (d && given[d - 1] < 0) return "a stride is negative";
+            if (d && given[d - 1] && d >= l.dims) return "this operation has no such stride";
+            if ((double)l.size[d] * step > limit) return "a tensor spans more than 2^56 elements";
+            for (int e = 0; e < l.dims; e++)
+                if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
+                    span += (double)(l.size[e] - 1) * (double)l.step[e];
+            if (d < l.dims && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+        }
+    }
+    return NULL;
+}
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, or a tensor of more than 2^56 elements. For valid shapes, formulas,
-    oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
+    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1094,7 +1156,7 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_ATTN) most = fmax(most, rows * rows); // the scores
     most *= fmax((double)s->batch, 1) * fmax((double)s->heads, 1);
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "the layout is unknown";
-    return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
+    return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : kbki_check_strides(op, s, limit);
 }
 /*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
     shape is invalid, or if the pointer is NULL for an output that would be written or for an input that would be
@@ -8630,6 +8692,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 /*  matmul fwd -----------------------------------------------------------------------------------------------
     C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = k, no alpha, no beta; f32 accumulation
     layout  KBK_NN: A M x K, B K x N.   KBK_NT: B given as N x K.   KBK_TN: A given as K x M.   All row-major
+    strides strides[0][0], [1][0], [2][0]: the leading dimensions lda, ldb, ldc (elements between rows in memory)
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
@@ -8692,13 +8755,14 @@ KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// A 16-bit operand is copied to padded rows if its row length is not a multiple of 16 bytes. Returns the number of
+// A 16-bit operand is copied to padded rows if a stride is not a multiple of 16 bytes. kbki_mm_pitch returns the number of
 // elements of a padded row. `line` is the number of elements of a row before padding.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
-    return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
+    const int64_t apart = (s->strides[b][0] ? s->strides[b][0] : line) | s->strides[b][1];
+    return line && apart % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
 // Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256
 // bytes. If neither A nor B is copied, the result is 0.
@@ -8760,8 +8824,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    // leading dimensions: elements between consecutive rows of A, or of B, in memory
-    int64_t lda, ldb;
+    // leading dimensions: elements between consecutive rows of A, of B, or of C in memory
+    int64_t lda, ldb, ldc;
     // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
     // grid.y is limited to 65535
     int64_t across, down;
@@ -8783,14 +8847,19 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     int64_t m = s->rows, n = s->cols, k = s->k;
     *io = {};
     io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
-    io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
-    if (s->layout == KBK_NT) io->bk = 1, io->bn = k;
-    if (s->layout == KBK_TN) io->am = 1, io->ak = m;
-    io->lda = s->layout == KBK_TN ? m : k, io->ldb = s->layout == KBK_NT ? k : n;
-    io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
+    const bool tn = s->layout == KBK_TN, nt = s->layout == KBK_NT;
+    auto stride = [&](int i, int d, int64_t dense) {
+        return sizeof(T) > 1 && s->strides[i][d] ? s->strides[i][d] : dense;
+    };
+    io->m = m, io->n = n, io->k = k, io->deep = k;
+    io->lda = stride(0, 0, tn ? m : k), io->ldb = stride(1, 0, nt ? k : n), io->ldc = stride(2, 0, n);
+    io->am = tn ? 1 : io->lda, io->ak = tn ? io->lda : 1, io->bk = nt ? 1 : io->ldb, io->bn = nt ? io->ldb : 1;
+    io->sa = stride(0, 1, (tn ? k : m) * io->lda), io->sb = stride(1, 1, (nt ? n : k) * io->ldb);
+    io->sc = stride(2, 1, m * io->ldc);
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "unknown layout";
+    if (io->lda < (tn ? m : k) || io->ldb < (nt ? k : n) || io->ldc < n) return "a stride is smaller than a row";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
         return KBKI_TEXT_ALIGN;
     if constexpr (sizeof(T) == 1) {
@@ -8802,7 +8871,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     return kbki_check_dims(s);
 }
 // Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
-// consecutive rows. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
+// consecutive rows, or (ld | stride of the batch) for the matrices of a batch. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
@@ -8814,6 +8883,14 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
         launch(io, dim3((unsigned)ctas, 1, (unsigned)(batch - z < most ? batch - z : most)));
         io.a += most * io.sa, io.b += most * io.sb, io.c += most * io.sc;
     }
+    return kbki_launched();
+}
+// Sets C to zero, for K = 0.
+template <class T> const char* kbki_mm_zeros(const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
+    const size_t size = sizeof *io.c;
+    if (io.ldc == io.n && io.sc == io.m * io.n) return kbki_zeros(io.c, batch * io.sc, st);
+    for (int64_t z = 0; z < batch; z++)
+        cudaMemset2DAsync(io.c + z * io.sc, (size_t)io.ldc * size, 0, (size_t)io.n * size, (size_t)io.m, st);
     return kbki_launched();
 }
 // Returns a sum of e4m3 products multiplied by both scale factors; returns sums of other types unchanged. If K =
@@ -8845,36 +8922,36 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
 // rows of A and 32 rows of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
-                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
-                                       const float* scale_b) {
+                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, int64_t ldc,
+                                       const float* scale_a, const float* scale_b) {
     int64_t across = (n + 7) / 8;
     int64_t i = blockIdx.x / across * 32 + threadIdx.x, j = blockIdx.x % across * 8 + threadIdx.y;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+    c[i * ldc + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Coalescing: the threads of a warp compute neighbouring columns of one row of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
-                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
-                                           const float* scale_b) {
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, int64_t ldc,
+                                           const float* scale_a, const float* scale_b) {
     int64_t across = (n + 31) / 32;
     int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+    c[i * ldc + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // A CTA keeps tiles of A and B of 32 x 32 elements in shared memory. Each thread computes one element of C.
 template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
+                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc, const float* scale_a, const float* scale_b) {
     // the odd pitch of 33 floats avoids bank conflicts of transposed writes
     __shared__ float sa[32][33], sb[32][33];
     int x = threadIdx.x, y = threadIdx.y;
@@ -8893,7 +8970,7 @@ __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
-        c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+        c[(i0 + y) * ldc + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // 1-D block tiling: 512 threads compute a tile of C of 64 x 64 elements. Each thread computes 8 elements of one
@@ -8901,7 +8978,7 @@ __global__ void __launch_bounds__(1024)
 template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn) {
+                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
@@ -8924,7 +9001,7 @@ __global__ void __launch_bounds__(512)
     }
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * n + j0 + x] = kbki_type<T>::from(sum[e]);
+        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * ldc + j0 + x] = kbki_type<T>::from(sum[e]);
 }
 
 #define KBKI_MM_BAND 16
@@ -8944,13 +9021,13 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. If `wide` is true, one store writes all four
+// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. ld: elements between rows. If `wide` is true, one store writes all four
 // elements.
 template <class T>
-__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
-                                            bool wide) {
+__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t ld, int64_t i, int64_t j,
+                                            const float* v, bool wide) {
     if (i >= m) return;
-    c += i * n + j;
+    c += i * ld + j;
     if (!wide) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
@@ -8965,18 +9042,19 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
 
 // 2-D register blocking: 256 threads compute a tile of C of 128 x 128 elements. Each thread computes 8 x 8
 // elements. In a batch (bmm), blockIdx.z is the index of the product. Consecutive products are batch_a elements
-// apart in A, batch_b elements apart in B, and m * n elements apart in C.
+// apart in A, batch_b elements apart in B, and batch_c elements apart in C.
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                              int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
+                              int64_t ak, int64_t bk, int64_t bn, int64_t ldc, int64_t batch_a, int64_t batch_b,
+                              int64_t batch_c) {
     // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
     bool along_a = ak == 1, along_b = bk == 1; // coalescing: neighbouring threads load neighbouring elements
     float sum[8][8] = {};
-    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
+    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * batch_c;
     for (int64_t k0 = 0; k0 < depth; k0 += 8) {
 #pragma unroll 2
         for (int p = 0; p < 4; p++) {
@@ -9000,7 +9078,7 @@ __global__ void __launch_bounds__(256, 2)
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
+            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * ldc + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
 /*  In shared memory, variants `vec` and `cpasync` store an f32 tile of A as [k][i], and an f32 tile of B as
@@ -9024,14 +9102,14 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
     }
 }
 template <class T>
-__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t ldc, int64_t i0, int64_t j0,
                                                 float (*sum)[8]) {
-    bool wide = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
+    bool wide = (n | ldc) % 4 == 0 && ((uintptr_t)c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
-        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
+        kbki_mm_put(c, m, n, ldc, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
+        kbki_mm_put(c, m, n, ldc, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
     }
 }
 template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, float* f) {
@@ -9043,10 +9121,10 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
     }
 }
 // Kernel of variant `vec`: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is
-// K-major. lda, ldb: elements between consecutive rows of A, or of B, in memory.
+// K-major. lda, ldb, ldc: elements between consecutive rows of A, B and C in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                            int64_t depth, int64_t lda, int64_t ldb) {
+                                                            int64_t depth, int64_t lda, int64_t ldb, int64_t ldc) {
     __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
     int t = threadIdx.x;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9068,7 +9146,7 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
         kbki_mm_step8(sa, sb, sum);
         __syncthreads();
     }
-    kbki_mm_finish8(c, m, n, i0, j0, sum);
+    kbki_mm_finish8(c, m, n, ldc, i0, j0, sum);
 }
 
 // Launches the kernel of variant `naive`, `coalesced`, `shared`, `column` or `regblock` with one CTA per tile of
@@ -9081,7 +9159,7 @@ const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int 
     const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
     kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn,
-                                               more...);
+                                               io.ldc, more...);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -9100,7 +9178,7 @@ template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stre
     return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_column_k<T>, 64, 64, 512);
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
-    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0);
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0, 0);
 }
 template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
@@ -9110,7 +9188,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_vec_k<T, l.a, l.b>
-            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
         return kbki_launched();
     });
 }
@@ -9212,13 +9290,13 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
 // Stores the 64 x 32 sums of a warp. In each block of 16 x 8 sums, lane l holds columns 2 (l % 4) and 2 (l % 4) +
 // 1 of rows l / 4 and l / 4 + 8.
 template <class T>
-__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t ldc, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < 64; e++) {
         int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
-        if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
+        if (i < m && j < n) c[i * ldc + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
 // Kernel of variant `warpmma`: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from
@@ -9226,7 +9304,7 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                             int64_t ak, int64_t bk, int64_t bn) {
+                             int64_t ak, int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ __align__(16) T sa[128][40], sb[128][40]; // layouts: sa[i][k], sb[j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9255,7 +9333,7 @@ __global__ void __launch_bounds__(256)
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_needs_mma<T>();
@@ -9294,7 +9372,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 // with 64 elements along k.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                                int64_t depth, int64_t lda, int64_t ldb) {
+                                                                int64_t depth, int64_t lda, int64_t ldb,
+                                                                int64_t ldc) {
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9317,7 +9396,7 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, cons
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
@@ -9328,7 +9407,7 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_swizzle_k<T, l.a, l.b>
-            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
         return kbki_launched();
     });
 }
@@ -9351,7 +9430,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                             int m, int n, int depth) {
+                             int64_t ldc, int m, int n, int depth) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9382,7 +9461,7 @@ __global__ void __launch_bounds__(256)
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 #endif
 }
 // Launches a kernel that loads by TMA and whose tiles have 128 x Wide elements. cluster = 0 launches one CTA per
@@ -9398,7 +9477,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     const bool along_a = a->s.layout != KBK_TN, along_b = a->s.layout == KBK_NT;
     if (why || ctas == 0) return why;
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
+    if (io.k == 0) return kbki_mm_zeros(io, 1, st);
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
@@ -9406,7 +9485,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     if (!why)
         why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
-    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.n, 64, &map_c);
+    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.ldc, 64, &map_c);
     if (!why) why = needs();
     if (why) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
@@ -9430,7 +9509,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         if constexpr (Store)
             e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, map_c, (int)io.m, (int)io.n, (int)io.k);
         else
-            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, (int)io.m, (int)io.n, (int)io.k);
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, io.ldc, (int)io.m, (int)io.n, (int)io.k);
         return e == cudaSuccess ? kbki_launched() : kbki_error(e);
     });
 }
@@ -9442,14 +9521,14 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
 // Stores the 64 x Width sums of a warpgroup. With r = t / 32 * 16 + t % 32 / 4, thread t holds two of every 8
 // columns of rows r and r + 8.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
+__device__ __forceinline__ void kbki_step_store(T* c, int64_t ldc, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int t = threadIdx.x % 128;
-    bool pairs = n % 2 == 0 && (uintptr_t)c % 4 == 0;
+    bool pairs = (n | ldc) % 2 == 0 && (uintptr_t)c % 4 == 0;
 #pragma unroll
     for (int e = 0; e < Width / 2; e += 2) {
         int i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
-        T* to = c + (int64_t)i * n + j;
+        T* to = c + i * ldc + j;
         if (i >= m || j >= n) continue;
         if (pairs) {
             *reinterpret_cast<uint32_t*>(to) = kbki_word((T*)0, d + e);
@@ -9468,7 +9547,7 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int m, int n, int depth) {
+                               T* c, int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9500,7 +9579,8 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 // Writes 64 rows of 64 results to shared memory by stmatrix. The results have the 128-byte swizzle, which the TMA
@@ -9531,7 +9611,7 @@ __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 -
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                           int m, int n, int depth) {
+                           int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Bytes = 2 * 128 * 128; // bytes of a stage
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9573,7 +9653,8 @@ __global__ void __launch_bounds__(128)
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
@@ -9588,7 +9669,7 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                        int m, int n, int depth) {
+                        int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 2 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9634,7 +9715,8 @@ __global__ void __launch_bounds__(256)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
@@ -9649,7 +9731,7 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                          int m, int n, int depth) {
+                          int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9695,7 +9777,7 @@ __global__ void __launch_bounds__(384)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<128>(d);
-    kbki_step_store<T, 256>(c, m, n, i0 + group * 64, j0, d);
+    kbki_step_store<T, 256>(c, ldc, m, n, i0 + group * 64, j0, d);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
@@ -9719,7 +9801,7 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                             int m, int n, int depth) {
+                             int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9772,7 +9854,7 @@ __global__ void __launch_bounds__(384)
         // signals that the tile's last stage is empty
         if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         kbki_wg_hold<128>(d);
-        kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
+        kbki_step_store<T, 256>(c, ldc, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
 #endif
 }
@@ -9787,7 +9869,7 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int m, int n, int depth) {
+                               T* c, int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9839,7 +9921,7 @@ __global__ void __launch_bounds__(384)
             kbki_wg_wait<0>();
             if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             kbki_wg_hold<128>(d);
-            kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
+            kbki_step_store<T, 256>(c, ldc, m, n, at.x * 128 + group * 64, at.y * 256, d);
         }
     }
     __syncwarp();
@@ -9932,7 +10014,7 @@ __global__ void __launch_bounds__(384)
 }
 // Returns whether the rows of C are aligned to 16 bytes, so that TMA can store them.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
-    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
+    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.strides[2][0] ? a->s.strides[2][0] : a->s.cols);
 }
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
     const auto kernel = [](auto l) { return kbk_matmul_fwd_tma_k<T, l.a, l.b>; };
@@ -10024,7 +10106,7 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
     kbki_ahead_wait<0>();
-    kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
+    kbki_mm_finish8(io.c, io.m, io.n, io.ldc, i0, j0, c);
 }
 
 // Configuration of variant `warptile`. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN:
@@ -10051,12 +10133,13 @@ template <class Plan>
 __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
                                                float (*c)[Plan::thread_n]) {
     float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
-    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
+    const int64_t ld = io.part ? io.n : io.ldc;
+    bool wide = (io.n | ld) % 4 == 0 && ((uintptr_t)out & 15) == 0;
 #pragma unroll
     for (int y = 0; y < Plan::thread_m; y++)
 #pragma unroll
         for (int x = 0; x < Plan::thread_n; x += 4)
-            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
+            kbki_mm_put(out, io.m, io.n, ld, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
 // Kernel of variant `warptile`, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
@@ -10129,7 +10212,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<
         for (int e = 0; e < 8; e++) sum += v[e];
     }
     for (; splits > 0; splits--, p += n) sum += *p;
-    io.c[i] = kbki_mm_result(io, sum);
+    io.c[io.ldc == io.n ? i : i / io.n * io.ldc + i % io.n] = kbki_mm_result(io, sum);
 }
 template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
     if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
@@ -10356,16 +10439,17 @@ template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
 /*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In the
     register order of mma.sync, a thread holds pairs of neighbouring columns of two rows, lane / 4 and lane / 4
     + 8, of the 16 rows. If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each
-    of them stores 16 bytes. Turned: whether C is the transpose of the product. */
+    of them stores 16 bytes. ld: elements between rows of C. Turned: whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
-__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
-    bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
-    bool pairs = !Turned && n % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
+__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t ld, int64_t i0, int64_t j0,
+                                             const float* d) {
+    bool wide = sizeof(U) == 2 && !Turned && (n | ld) % 8 == 0 && ((uintptr_t)c & 15) == 0;
+    bool pairs = !Turned && (n | ld) % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 32 / 4 + half * 8;
-        U* line = Turned ? c + i : c + i * n;
+        U* line = Turned ? c + i : c + i * ld;
         if (wide)
 #pragma unroll
             for (int x = 0; x < TileN / 8; x += 4) {
@@ -10382,14 +10466,14 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
                 int64_t j = j0 + x * 8 + q * 2;
                 const float* f = d + x * 4 + half * 2;
                 if (j >= n) continue;
-                U* to = Turned ? line + j * m : line + j;
+                U* to = Turned ? line + j * ld : line + j;
                 if (pairs) {
                     kbki_pair_of<U> v = { kbki_type<U>::from(f[0]), kbki_type<U>::from(f[1]) };
                     *reinterpret_cast<kbki_pair_of<U>*>(to) = v;
                     continue;
                 }
                 *to = kbki_type<U>::from(f[0]);
-                if (j + 1 < n) to[Turned ? m : 1] = kbki_type<U>::from(f[1]);
+                if (j + 1 < n) to[Turned ? ld : 1] = kbki_type<U>::from(f[1]);
             }
     }
 }
@@ -10427,7 +10511,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     }
 #pragma unroll
     for (int r = 0; r < 4; r++)
-        kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
+        kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
 // Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
@@ -10510,9 +10594,10 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll
     for (int r = 0; r < 4; r++)
         if (io.part)
-            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, io.n, i0 + y + r * 16, j0 + x,
+                                    c[r][0]);
         else
-            kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+            kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + y + r * 16, j0 + x, c[r][0]);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -10521,7 +10606,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
+    bool wide = kbki_mm_wide(io.a, io.lda | io.sa) && kbki_mm_wide(io.b, io.ldb | io.sb);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             if (wide)
@@ -10533,41 +10618,47 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
 }
 // smallest number of CTAs for which 256-wide tiles are used: nearly one per SM of a large GPU
 #define KBKI_MMA_FEW 120
-// Copies rows of any length to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
-// row.
+// Copies the rows of matrices to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
+// row. A matrix has `per` rows, ld elements apart; matrices are `apart` elements apart. lines: rows of all matrices.
 template <class T>
-__global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
+__global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length,
+                                                        int64_t per, int64_t ld, int64_t apart) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
     if (line >= lines) return;
+    from += line / per * apart + line % per * ld;
     for (int64_t i = threadIdx.x % 32 * 8; i < length; i += 256) {
         int n = length - i < 8 ? (int)(length - i) : 8;
-        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
+        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + i, n);
     }
 }
-// If the row length of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to
-// *room. Sets *p, *ld and *stride to the address, the leading dimension and the batch stride of the copy, and
-// moves *room to the end of the copy.
+// If a stride of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to *room. Each
+// product has `lines` rows of `length` elements. Sets *p, *ld and *stride to the address, the leading dimension and
+// the batch stride of the copy, and moves *room to the end of the copy.
 template <class T>
-const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
-    int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
-    if (length % 8 == 0 || lines * batch == 0) return NULL;
-    if (!kbki_grid_ok(kbki_ceil(lines * batch, 8))) return KBKI_TEXT_GRID;
-    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(lines * batch, 8), 256, 0, st>>>(*p, *room, lines * batch, length);
+const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t lines, int64_t length, int64_t batch,
+                           T** room, kbk_stream st) {
+    int64_t pitch = kbki_mm_pitch(length), all = lines * batch;
+    if ((*ld | *stride) % 8 == 0 || all * length == 0) return NULL;
+    if (!kbki_grid_ok(kbki_ceil(all, 8))) return KBKI_TEXT_GRID;
+    kbki_mma_align_k<T>
+        <<<(unsigned)kbki_ceil(all, 8), 256, 0, st>>>(*p, *room, all, length, lines, *ld, *stride);
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
 // Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
 // copied them.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Copies each of A and B whose row length is not a multiple of 16 bytes. The copies take the first part of the
+// Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
 // workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
     const char* why = kbki_check_workspace(a, KBK_TICKETS + copies);
     T* room = (T*)((char*)a->workspace + KBK_TICKETS);
-    if (!why) why = kbki_mma_align(&io->a, &io->lda, &io->sa, batch, &room, st);
-    if (!why) why = kbki_mma_align(&io->b, &io->ldb, &io->sb, batch, &room, st);
+    const bool tn = a->s.layout == KBK_TN, nt = a->s.layout == KBK_NT;
+    const int64_t m = io->m, n = io->n, k = io->k;
+    if (!why) why = kbki_mma_align(&io->a, &io->lda, &io->sa, tn ? k : m, tn ? m : k, batch, &room, st);
+    if (!why) why = kbki_mma_align(&io->b, &io->ldb, &io->sb, nt ? n : k, nt ? k : n, batch, &room, st);
     a->workspace = (char*)a->workspace + copies, a->workspace_bytes -= copies;
     return why;
 }
@@ -10595,7 +10686,8 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    if (!(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb))) return kbki_mma<T>(a, batch, st);
+    if (!(kbki_mm_alignable(io.a, io.lda | io.sa) && kbki_mm_alignable(io.b, io.ldb | io.sb)))
+        return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
         size_t pieces = (size_t)(splits * io.m * io.n) * sizeof(float);
@@ -10625,8 +10717,8 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
-    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, i0 + threadIdx.x % 128 / 32 * 16,
-                                                j0, d);
+    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, io.ldc,
+                                                i0 + threadIdx.x % 128 / 32 * 16, j0, d);
 }
 // Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
 // which the TMA store undoes.
@@ -11183,7 +11275,7 @@ template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
+    if (!kbki_mm_wide(io.a, io.lda | io.sa) || !kbki_mm_wide(io.b, io.ldb | io.sb)) return KBKI_TEXT_TMA;
     why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
                   : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
     if (why) return why;
@@ -11191,8 +11283,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                   : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, kbki_wg_high<Plan, false>, &maps->b);
     if (why || !io.store) return why;
     return layout == KBKI_TT
-               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
-               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
+               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.ldc, sizeof(T) == 4 ? 32 : 64, &maps->c)
+               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.ldc, 64, &maps->c);
 }
 // Checks the arguments, makes the tensor maps, and launches `batch` products. split: whether the tiles of the last
 // wave may be split along K.
@@ -11203,12 +11295,9 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
     io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
-    io.store = kbki_mm_wide(io.c, layout == KBKI_TT ? io.m : io.n);
+    io.store = kbki_mm_wide(io.c, io.ldc | io.sc);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof *io.c, st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, batch, st);
     if (!kbki_grid_ok((io.down + Plan::pair) * io.across * batch)) return KBKI_TEXT_GRID;
     size_t room = kbki_wg_room_bytes(kbki_wg_tiles(io, Plan::pair) * batch, kbki_wg_depth(io), Plan::pair,
                                      Plan::tile_m * Plan::tile_n);
@@ -11301,9 +11390,9 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         for (int t = 0; t < Tiles; t++) ib[t] += Deep * 64;
     };
 #pragma unroll
-    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.k) + 8 * j + k;
+    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.lda) + 8 * j + k;
 #pragma unroll
-    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.k) + 8 * j + k;
+    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.ldb) + 8 * j + k;
     next(step[0]);
 #pragma unroll 1
     for (int done = deep * 64; done < depth; done += 2 * Deep * 64) {
@@ -11322,7 +11411,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
         float sum = 0;
         for (int w = 0; w < Deep; w++) sum += part[w][row][column];
-        if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
+        if (row < io.m && n < io.n) io.c[row * io.ldc + n] = kbki_mm_result(io, sum);
     }
 }
 /*  Configuration of kbki_mm_stream_k, which multiplies up to 16 rows of A by a large matrix B. By TMA,
@@ -11394,7 +11483,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
 #pragma unroll
         for (int e = 0; e < 8; e++) {
             int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
-            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
+            if (m < io.m && n < io.n) io.c[m * io.ldc + n] = kbki_mm_result(io, d[e]);
         }
     }
 }
@@ -11420,9 +11509,9 @@ __global__ void __launch_bounds__(160, Plan::ctas)
 // Makes a tensor map of a K-major matrix. If a TMA copy loads more than 64 values of k, blocks of 64 values are
 // the third dimension of the map, and K must be a multiple of 64.
 template <class Plan, class T>
-const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
-    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
-    return kbki_map_planes(base, k / 64, 64, lines, 64, k, Plan::lines, map, Plan::wide);
+const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, int64_t ld, kbki_map* map) {
+    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * ld, lines, k, ld, high, map);
+    return kbki_map_planes(base, k / 64, 64, lines, 64, ld, Plan::lines, map, Plan::wide);
 }
 template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
@@ -11431,8 +11520,8 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
     size_t bytes = Plan::bytes;
     const char* why = kbki_needs_hopper();
     if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, &maps.b);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, &maps.a);
+    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, io.ldb, &maps.b);
+    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, io.lda, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     int64_t most = (int64_t)kbki_sms() * Plan::ctas;
@@ -11800,7 +11889,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0 || (why = kbki_needs_hopper()) != NULL) return why;
-    if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
+    if (io.k && !(kbki_mm_alignable(io.a, io.lda | io.sa) && kbki_mm_alignable(io.b, io.ldb | io.sb)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     return kbki_wg_chosen(&rest, io, batch, st);
@@ -11808,9 +11897,13 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
         const kbk_shape* s = &a->s;
-        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
-                    s->cols < ((int64_t)1 << 31) / s->k;
-        bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
+        kbki_mm<T> io;
+        int64_t ctas;
+        const char* no = kbki_mm_args(a, 64, 64, &io, &ctas);
+        if (no || ctas == 0) return no;
+        bool thin = s->layout == KBK_NT && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
+                    s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
+        bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
         if (thin && wide) {
             // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
             // required size does not depend on the alignment of the operands.
@@ -11829,6 +11922,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                  and threads load B' into registers. In layout TN, A is first transposed into the workspace
                  (4*M*K bytes). If the rows of B are not 16-byte aligned, B is transposed as well (4*K*N bytes)
     check        norm-wise 1.5e-3; per element 6 ulp of 10-bit mantissas, of the expected size, as for matmul */
+#define KBKI_TEXT_TF32_STRIDES "tf32 transposes this operand, which then must be contiguous: use warptile or regblock"
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand consists
@@ -11877,6 +11971,7 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     kbk_args turn = {};
     size_t copy = kbki_tf32_copy(s, batch, b);
     if (!copy) return NULL;
+    if (s->strides[b][0] || s->strides[b][1]) return KBKI_TEXT_TF32_STRIDES;
     turn.s.rows = batch * io->k, turn.s.cols = b ? io->n : io->m, turn.in[0] = a->in[b];
     turn.out[0] = (char*)a->workspace + KBK_TICKETS;
     (b ? io->b : io->a) = (const T*)turn.out[0], (b ? io->ldb : io->lda) = batch * io->k,
@@ -11980,16 +12075,13 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     int64_t ctas;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
-    if (io.m > 0x7FFFFFFF || io.n > 0x7FFFFFFF || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
+    if (io.m > 0x7FFFFFFF || (io.lda | io.ldb | io.ldc) >> 31 || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
         return "a dimension exceeds 2^31 - 1";
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof(T), st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, batch, st);
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. cuBLAS therefore computes
     // C' = B' A' (X': transpose of X), with the two inputs exchanged.
-    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
+    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb, ldc = (int)io.ldc;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // full precision, not TF32
@@ -11997,11 +12089,11 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     float one = 1, zero = 0;
     cublasStatus_t e;
     if (batch == 1)
-        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, m, in_f32,
+        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, ldc, in_f32,
                       CUBLAS_GEMM_DEFAULT);
     else
         e = lib->batched(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.sb, io.a, type, lda, io.sa, &zero, io.c, type,
-                         m, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
+                         ldc, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
     return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
 }
 template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
@@ -12217,10 +12309,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
     const float one = 1, zero = 0;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)io.sc * sizeof *io.c, st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, 1, st);
     if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
         return "cuBLASLt needs N and K to be multiples of 16, and A, B and C aligned to 16 bytes: use shared";
     if (!kbki_aligned(io.scale_a, 16) || !kbki_aligned(io.scale_b, 16))
@@ -12247,7 +12336,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
-    The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
+    strides strides[i][0] between rows of A, B or C, strides[i][1] between their products. The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as for matmul
@@ -12305,7 +12394,8 @@ template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_strea
     if (a->s.batch < 0) return KBKI_TEXT_BATCH;
     return kbki_mm_batch(io, ctas, a->s.batch, [&](const kbki_mm<T>& part, dim3 grid) {
         kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part.a, part.b, part.c, part.m, part.n, part.k, part.am,
-                                                           part.ak, part.bk, part.bn, part.sa, part.sb);
+                                                           part.ak, part.bk, part.bn, part.ldc, part.sa, part.sb,
+                                                           part.sc);
     });
 }
 template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
@@ -13316,7 +13406,7 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
     kbki_mm<T> out = {};
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= inv[i / 2 % 2];
-    out.c = to, out.m = n, out.n = Dim;
+    out.c = to, out.m = n, out.n = out.ldc = Dim;
     kbki_wg_finish<T, Dim>(out, row, 0, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
@@ -15079,7 +15169,7 @@ template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int head, int key, float* dk,
                                                 const float* dv) {
     kbki_mm<T> out = {};
-    out.m = io.rows, out.n = Plan::dim;
+    out.m = io.rows, out.n = out.ldc = Plan::dim;
 #pragma unroll
     for (int i = 0; i < Plan::dim / 2; i++) dk[i] *= io.scale;
     out.c = io.dk + head * io.rows * Plan::dim;
