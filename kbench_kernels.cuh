@@ -730,7 +730,7 @@ enum {
 
 #define KBK_OPS_attention(row)                                                                                   \
     row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not",        \
-        "q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] -> o[B,H,S,D] lse[B,H,S]; causal=False",                               \
+        "q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] -> o[B,H,S|D] lse[B,H,S]; causal=False",                               \
         KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0))       \
     row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse",            \
         "do[B,H,S,D] q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] o[B,H,S,D] lse[B,H,S] "                                    \
@@ -2439,8 +2439,8 @@ struct alignas(64) kbki_map {
 };
 struct kbki_map_key { // without padding, because keys are compared byte by byte
     const void* base;
-    uint64_t size[3], stride[2]; // size: in elements, innermost dimension first; stride: in bytes
-    uint32_t box[3];
+    uint64_t size[4], stride[3]; // size: in elements, innermost dimension first; stride: in bytes
+    uint32_t box[4];
     int32_t what; // element type + 256 * number of dimensions
 };
 #define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
@@ -2480,7 +2480,7 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
         kbki_map map;
     } kept[many];
     static kbki_map_fn encode;
-    static const uint32_t step[3] = { 1, 1, 1 };
+    static const uint32_t step[4] = { 1, 1, 1, 1 };
     uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
     mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
     auto* at = &kept[mix >> 58];
@@ -2517,16 +2517,18 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `planes`
-// matrices and `high` rows of each.
+// matrices and `high` rows of each. If `groups` is not 0, there are as many groups of `deep` matrices, which begin
+// `far` elements apart.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map, int planes = 1) {
+                            int high, kbki_map* map, int planes = 1, int64_t groups = 0, int64_t far = 0) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
-    key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
+    key.base = base, key.what = (groups ? 4 : 3) << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
     key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
+    key.size[3] = (uint64_t)groups, key.stride[2] = (uint64_t)far * sizeof(T), key.box[3] = 1;
     return kbki_map_make(&key, map);
 }
 
@@ -2597,6 +2599,13 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(kbki_shared(to)),
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
+}
+__device__ __forceinline__ void kbki_tma_load_4d(void* to, const kbki_map* map, uint64_t* bar, int x, int y, int z,
+                                                 int w) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(kbki_shared(to)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(kbki_shared(bar))
+                 : "memory");
 }
 // Starts a TMA store and commits it as a bulk group of its own. As with kbki_bulk_store, threads that wrote the
 // shared memory must first call kbki_bulk_fence and then pass a barrier.
@@ -12424,6 +12433,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
+    strides (`flashpp`; other rungs reject them) of rows, heads and batch elements, for q, k, v inside one tensor
+           batch x S x 3 x heads x d: strides[i] = { 3 H d, d, S 3 H d }
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
@@ -12536,7 +12547,21 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
+    int span; // heads per batch element; if all tensors are contiguous, all heads are in one batch element
+    int64_t o_row, o_head, o_batch; // strides of o
 };
+#define KBKI_TEXT_STRIDES "this variant accepts only contiguous tensors: use flashpp or (bwd) flashws"
+// Returns the stride between rows (d = 0), heads (1) or batch elements (2) of tensor i, in elements.
+KBK_FN int64_t kbki_attn_stride(const kbk_shape* s, int i, int d) {
+    if (s->strides[i][d]) return s->strides[i][d];
+    return d == 0 ? s->cols : kbki_attn_stride(s, i, d - 1) * (d == 1 ? s->rows : s->heads);
+}
+// Returns whether a tensor has strides.
+KBK_FN bool kbki_attn_strided(const kbk_shape* s) {
+    bool any = false;
+    for (int i = 0; i < KBK_MAX_TENSORS; i++) any |= s->strides[i][0] || s->strides[i][1] || s->strides[i][2];
+    return any;
+}
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
 // Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
 // there is nothing to compute.
@@ -12550,7 +12575,7 @@ KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = kbki_attn_heads(s);
     return NULL;
 }
-template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io) {
+template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io, bool strides = false) {
     *io = { (const T*)a->in[0], (const T*)a->in[1],
             (const T*)a->in[2], (T*)a->out[0],
             (float*)a->out[1],  0,
@@ -12558,7 +12583,13 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
             a->s.causal,        1 };
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
-    io->scale = 1.0f / sqrtf((float)a->s.cols);
+    io->scale = 1.0f / sqrtf((float)a->s.cols), io->span = (int)io->heads;
+    if (kbki_attn_strided(&a->s)) {
+        if (!strides) return KBKI_TEXT_STRIDES;
+        io->span = (int)a->s.heads;
+    }
+    io->o_row = kbki_attn_stride(&a->s, 3, 0), io->o_head = kbki_attn_stride(&a->s, 3, 1);
+    io->o_batch = kbki_attn_stride(&a->s, 3, 2);
     for (int i = 0; i < 3; i++) {
         if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->in[i], 16);
@@ -13331,7 +13362,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 
     Keys beyond the last one are read as zeros (TMA), and their scores are masked like scores of causally masked keys.
     TMA requires q, k and v to be aligned to 16 bytes; o and lse may have any alignment. */
-#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
+#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v, and their strides, aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -13344,8 +13375,8 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 // Only one thread calls kbki_fa_fetch.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
+                                              int head, int batch = 0) {
+    for (int p = 0; p < Panels; p++) kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head, batch);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13400,13 +13431,14 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results.
+// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results. ld: elements between rows.
 template <class T, int Dim>
-__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
+__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o,
+                                               int64_t ld = Dim) {
     kbki_mm<T> out = {};
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= inv[i / 2 % 2];
-    out.c = to, out.m = n, out.n = out.ldc = Dim;
+    out.c = to, out.m = n, out.n = Dim, out.ldc = ld;
     kbki_wg_finish<T, Dim>(out, row, 0, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
@@ -13610,14 +13642,19 @@ struct kbki_fa_maps {
 };
 // Makes tensor maps for tiles of 64 rows of q and for tiles of `keys` rows of k and v. Returns NULL on success,
 // otherwise the reason why TMA cannot load q, k or v.
-template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
+template <class T>
+const char* kbki_fa_make(const kbk_shape* s, const kbki_attn<T>& io, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
     const char* why = kbki_needs_hopper();
-    for (int i = 0; i < 3 && !why; i++)
-        why = !kbki_aligned(from[i], 16)
+    for (int i = 0; i < 3 && !why; i++) {
+        const int64_t row = kbki_attn_stride(s, i, 0), head = kbki_attn_stride(s, i, 1),
+                      batch = kbki_attn_stride(s, i, 2);
+        why = !kbki_aligned(from[i], 16) || (row | head | batch) % 8
                   ? KBKI_TEXT_TMA_HEADS
-                  : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
+                  : kbki_map_planes(from[i], io.span, head, io.rows, s->cols, row, i ? keys : 64, to[i], 1,
+                                    io.heads / io.span, batch);
+    }
     return why;
 }
 // Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
@@ -13630,7 +13667,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     const int64_t d = a->s.cols, ctas = io.heads * kbki_ceil(io.rows, 64 * groups);
     size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // includes 1024 bytes for alignment
     Kernel* kernel = d == 64 ? at_64 : at_128;
-    if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
+    if ((why = kbki_fa_make(&a->s, io, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
     if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
@@ -13757,10 +13794,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head) {
+                                             const kbki_map* map, int tile, int head, int batch) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
+    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head, batch);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13776,12 +13813,13 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
+        const int batch = item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, item.head);
+                               &maps.k, tile, head, batch);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13792,10 +13830,10 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head);
+                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, head, batch);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, item.head);
+                               &maps.v, tile, head, batch);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -13988,8 +14026,10 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         kbki_fa_out out = {};
         bool first, fresh = true;
         auto store = [&]() {
-            kbki_fa_finish<T, Plan::dim>(work.io.o + out.head * work.io.rows * Plan::dim, out.row, (int)work.io.rows,
-                                         out.inv, o);
+            const kbki_attn<T>& io = work.io;
+            const int batch = out.head / io.span, head = out.head - batch * io.span;
+            kbki_fa_finish<T, Plan::dim>(io.o + batch * io.o_batch + head * io.o_head, out.row, (int)io.rows, out.inv,
+                                         o, io.o_row);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14138,7 +14178,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
                   smalls = kbki_ceil(io.rows, deal.small), whole = deal.cut * tiles,
                   cut = (io.heads - deal.cut) * smalls;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4), items = whole + cut;
-    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
+    const char* why = kbki_fa_make(&a->s, io, Plan::keys, &maps);
     if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
@@ -14166,7 +14206,7 @@ const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_strea
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
+    const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
     return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
                             : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
@@ -14297,6 +14337,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     io->dout = (const T*)a->in[0], io->q = (const T*)a->in[1], io->k = (const T*)a->in[2];
     io->v = (const T*)a->in[3], io->o = (const T*)a->in[4], io->lse = (const float*)a->in[5];
     io->dq = (T*)a->out[0], io->dk = (T*)a->out[1], io->dv = (T*)a->out[2];
+    if (kbki_attn_strided(&a->s)) return KBKI_TEXT_STRIDES;
     io->rows = a->s.rows, io->causal = a->s.causal, io->scale = 1.0f / sqrtf((float)a->s.cols);
     io->vector = 1;
     for (int i = 0; i < 5; i++) {

@@ -442,6 +442,13 @@ static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, nam
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
+    if (v->op->family == KBK_ATTN && memcmp(s->strides, kbk_shape().strides, sizeof s->strides)) {
+        if (strcmp(v->name, "flashpp")) return 1;
+        for (int i = 0; i < 3; i++) {
+            const kbk_layout l = kbk_layout_of(v->op, s, i);
+            if ((l.step[1] | l.step[2] | l.step[3]) % 8) return 1;
+        }
+    }
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
@@ -1219,6 +1226,7 @@ static void run_attention(const kbk_op* op, int dtype) {
         // the oracle: S^2
         for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++)
             run_shape(op, dtype, s, spoiled, i / 2);
+        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, i), 0, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
