@@ -1214,6 +1214,22 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
         printf("FAIL: %s_%s/%s on an SM with 64 KiB: %s\n", op->name, op->dir, v->name, why ? why : "launched"),
             failed++;
 }
+// Chooses strides for the tensors that may have strides: longer rows, which are 16-byte aligned or not; a gap between
+// matrices; or rows that are followed by rows of other matrices, as in a packed tensor of q, k and v.
+static kbk_shape with_strides(const kbk_op* op, kbk_shape s, int index) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    for (int i = 0, n = op->tensors(&s, t); i < n; i++) {
+        const kbk_layout l = kbk_layout_of(op, &s, i);
+        const int how = (index + 2 * i) % 5;
+        int64_t* to = s.strides[i];
+        if (l.dims < 2 || how == 2) continue;
+        to[0] = l.size[0] + (how == 1 ? 1 : how == 4 ? 64 : 8);
+        if (how == 3 && l.dims > 2) to[0] = (l.dims > 3 ? 3 : 1) * l.size[0] * l.size[2], to[1] = l.size[0];
+        if (how == 3 && l.dims > 3) to[2] = l.size[1] * to[0];
+        if (how == 4 && l.dims > 2) to[1] = l.size[1] * to[0] + 8;
+    }
+    return s;
+}
 static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
@@ -1239,22 +1255,6 @@ static void run_attention(const kbk_op* op, int dtype) {
         else
             printf("FAIL: %s_%s/%s took d = 96\n", op->name, op->dir, kbk_table[i].name), failed++;
     }
-}
-// Chooses strides for the tensors that may have strides: longer rows, which are 16-byte aligned or not; a gap between
-// matrices; or rows that are followed by rows of other matrices, as in a packed tensor of q, k and v.
-static kbk_shape with_strides(const kbk_op* op, kbk_shape s, int index) {
-    kbk_tensor t[KBK_MAX_TENSORS];
-    for (int i = 0, n = op->tensors(&s, t); i < n; i++) {
-        const kbk_layout l = kbk_layout_of(op, &s, i);
-        const int how = (index + 2 * i) % 5;
-        int64_t* to = s.strides[i];
-        if (l.dims < 2 || how == 2) continue;
-        to[0] = l.size[0] + (how == 1 ? 1 : how == 4 ? 64 : 8);
-        if (how == 3 && l.dims > 2) to[0] = (l.dims > 3 ? 3 : 1) * l.size[0] * l.size[2], to[1] = l.size[0];
-        if (how == 3 && l.dims > 3) to[2] = l.size[1] * to[0];
-        if (how == 4 && l.dims > 2) to[1] = l.size[1] * to[0] + 8;
-    }
-    return s;
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
