@@ -12433,7 +12433,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
-    strides (`flashpp`; other rungs reject them) of rows, heads and batch elements, for q, k, v inside one tensor
+    strides (`flash`, `flashmma`, `flashpp`; other rungs reject them) of rows, heads and batch elements, for q, k, v inside one tensor
            batch x S x 3 x heads x d: strides[i] = { 3 H d, d, S 3 H d }
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
@@ -12550,7 +12550,7 @@ template <class T> struct kbki_attn {
     int span; // heads per batch element; if all tensors are contiguous, all heads are in one batch element
     int64_t o_row, o_head, o_batch; // strides of o
 };
-#define KBKI_TEXT_STRIDES "this variant accepts only contiguous tensors: use flashpp or (bwd) flashws"
+#define KBKI_TEXT_STRIDES "this variant accepts only contiguous tensors: use flash, flashmma, flashpp or (bwd) flashws"
 // Returns the stride between rows (d = 0), heads (1) or batch elements (2) of tensor i, in elements.
 KBK_FN int64_t kbki_attn_stride(const kbk_shape* s, int i, int d) {
     if (s->strides[i][d]) return s->strides[i][d];
@@ -12599,23 +12599,36 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
 }
 
 // Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
-// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128.
-template <class T>
-using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
-template <class T>
-const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki_attn_kernel<T>* at_128, int rows,
-                             unsigned threads, size_t bytes_64, size_t bytes_128, kbk_stream st) {
+// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128. Strides: the kernel's last parameters
+// are the heads per batch element, the strides of q, k and v, and the strides of o (x: rows, y: heads, z: batch).
+template <class T, bool Strides = false, class Kernel>
+const char* kbki_attn_launch(const kbk_args* a, Kernel* at_64, Kernel* at_128, int rows, unsigned threads,
+                             size_t bytes_64, size_t bytes_128, kbk_stream st) {
     kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
+    const char* why = kbki_attn_args(a, &io, Strides);
     if (why || !io.heads) return why;
     const int64_t ctas = io.heads * kbki_ceil(io.rows, rows);
-    kbki_attn_kernel<T>* kernel = a->s.cols == 64 ? at_64 : at_128;
+    Kernel* kernel = a->s.cols == 64 ? at_64 : at_128;
     size_t want = a->s.cols == 64 ? bytes_64 : bytes_128, bytes = want;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
     if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale, io.causal);
+    longlong3 step[4];
+    for (int i = 0; i < 4; i++) {
+        step[i] = { kbki_attn_stride(&a->s, i, 0), kbki_attn_stride(&a->s, i, 1), kbki_attn_stride(&a->s, i, 2) };
+        if (i < 3 && memcmp(step, step + i, sizeof *step)) return "q, k and v need equal strides: use flashpp";
+    }
+    if constexpr (Strides)
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
+                                                       io.causal, io.span, step[0], step[3]);
+    else
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
+                                                       io.causal);
     return kbki_launched();
+}
+// Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
+__device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int heads, int head) {
+    return head / heads * step.z + head % heads * step.y;
 }
 
 // Kernels of variant `naive`: the first kernel has one thread per score, the second kernel has one thread per row
@@ -12670,12 +12683,12 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 }
 
 // Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only the first `left` rows exist
-// in memory; the remaining rows of the copy are set to zero.
-template <int Dim, int Rows, int Threads, int Pitch, class T>
-__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
+// in memory; the remaining rows of the copy are set to zero. ld: elements between rows in memory.
+template <int Dim, int Rows, int Threads, int Pitch, class T, class Ld = int>
+__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left, Ld ld = Dim) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
-        to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
+        to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i / Dim * ld + i % Dim]) : 0.0f;
 }
 /*  Kernel of variant `online`: one warp processes one row of q. For each tile of 32 keys, a lane computes one
     score and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the
@@ -12812,13 +12825,14 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
 }
 // Kernel of variant `flash`: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
-__global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
-                                                                 float* lse, int n, float scale, int causal) {
+__global__ void __launch_bounds__(256)
+    kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
+                              int causal, int heads, longlong3 in_step, longlong3 out_step) {
     extern __shared__ uint4 kbki_attn_shared[];
     auto q = reinterpret_cast<float(*)[Dim + 4]>(kbki_attn_shared), kv = q + 64;
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
-    int64_t head = blockIdx.x / tiles;
+    int64_t head = blockIdx.x / tiles, from = kbki_attn_head(in_step, heads, (int)head);
     if (causal) tile = tiles - 1 - tile; // the rows that see the most keys are processed first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -12826,11 +12840,12 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_stage<Dim, 64, 256>(q, q_in + (head * n + row0) * Dim, n - row0);
+    out += kbki_attn_head(out_step, heads, (int)head);
+    kbki_attn_stage<Dim, 64, 256>(q, q_in + from + row0 * in_step.x, n - row0, in_step.x);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_stage<Dim, 64, 256>(kv, k_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, k_in + from + key * in_step.x, n - key, in_step.x);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -12845,7 +12860,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
             for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_stage<Dim, 64, 256>(kv, v_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, v_in + from + key * in_step.x, n - key, in_step.x);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -12861,14 +12876,14 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
         float base = run[r].m == -INFINITY ? 0.0f : __fmul_rn(run[r].m, log2_scale);
 #pragma unroll
         for (int c = 0; c < Dim / 16; c++)
-            out[(head * n + row) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
+            out[row * out_step.x + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
         if (x == 0) lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
     }
 }
 template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_stream st) {
     auto bytes = [](int d) { return (2 * 64 * (d + 4) + 64 * 68) * sizeof(float); };
-    return kbki_attn_launch<T>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
-                               bytes(64), bytes(128), st);
+    return kbki_attn_launch<T, true>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
+                                     bytes(64), bytes(128), st);
 }
 #endif // __CUDACC__
 
@@ -13064,19 +13079,19 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
 }
 // Loads a tile of Rows rows of Dim elements to shared memory, in chunks of 16 bytes. Swizzle: chunk c of row r is
 // stored at position c ^ (r & 7) of the row. ldmatrix therefore reads the same chunk of eight rows without bank
-// conflicts.
-template <class T, int Dim, int Rows, int Threads>
-__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
+// conflicts. ld: elements between rows in memory.
+template <class T, int Dim, int Rows, int Threads, class Ld = int>
+__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector, Ld ld = Dim) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
     static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread copies the same swizzled chunk of each row");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
-    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
+    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * ld + c * 8;
     if (vector) {
 #pragma unroll
-        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * ld, r + p < left);
     } else {
 #pragma unroll 1
-        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * ld, r + p < left);
     }
 }
 // Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block that the
@@ -13092,12 +13107,12 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
 }
 
 /*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
-    `to` have Dim elements. `to` has only `left` rows, and further results are not stored. The results first
+    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results first
     pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
     coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
-                                                int left, bool vector, kbki_attn_lane at) {
+                                                int left, bool vector, kbki_attn_lane at, int64_t ld = Dim) {
 #pragma unroll
     for (int i = 0; i < Across; i++) {
         const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
@@ -13111,7 +13126,7 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     for (; row < 32; row += 32 / Across) {
         uint4 w = kbki_shared_pack(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
         if (row >= left) continue;
-        T* p = to + (int64_t)row * Dim + c * 8;
+        T* p = to + (int64_t)row * ld + c * 8;
         if (vector)
             *reinterpret_cast<uint4*>(p) = w;
         else
@@ -13221,7 +13236,7 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
-                                              uint32_t rows, kbki_attn_lane at, bool vector) {
+                                              uint32_t rows, kbki_attn_lane at, bool vector, int64_t ld) {
     int lane = threadIdx.x % 32;
     if (left <= 0) return;
 #pragma unroll
@@ -13235,7 +13250,7 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
         if (lane % 4 == 0 && r < left)
             lse[r] = KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
     }
-    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
+    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at, ld);
 }
 
 // Processes 64 keys for the 32 rows of a warp. Edge: whether some of the keys may be masked. The exponentials of
@@ -13275,14 +13290,15 @@ template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
-                                 int causal) {
+                                 int causal, int heads, longlong3 in_step, longlong3 out_step) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
     constexpr uint32_t TileBytes = Keys * 2 * Dim;
     const uint32_t q = kbki_shared(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int tiles = (n + 127) / 128;
-    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
+    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0 &&
+                        ((in_step.x | in_step.y | in_step.z | out_step.x | out_step.y | out_step.z) & 7) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
     // The rows that see the most keys are processed first, for load balance.
@@ -13291,14 +13307,15 @@ __global__ void __launch_bounds__(128, 2)
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = causal && mine + 31 < n - 1 ? mine + 31 : n - 1, plain = causal && mine < n - 1 ? mine : n - 1;
-    const T *k = k_in + head * n * Dim, *v = v_in + head * n * Dim;
+    const int64_t from = kbki_attn_head(in_step, heads, (int)head), ld = in_step.x;
+    const T *k = k_in + from, *v = v_in + from;
     const float log2_scale = scale * KBKI_LOG2E;
     float o[2][Dim / 8][4] = {}, m[2][2], l[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) m[i / 2][i % 2] = -INFINITY;
-    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + (head * n + row0) * Dim, n - row0, vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector);
+    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + from + row0 * ld, n - row0, vector, ld);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector, ld);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector, ld);
     kbki_ahead_close();
     uint32_t stage = ring;
 #pragma unroll 1
@@ -13309,8 +13326,8 @@ __global__ void __launch_bounds__(128, 2)
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, vector);
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + next * ld, n - next, vector, ld);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + next * ld, n - next, vector, ld);
             kbki_ahead_close();
         }
 #pragma unroll 1
@@ -13322,17 +13339,17 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // index of the warp's first row, over all heads
-    kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
-                          vector);
+    out += kbki_attn_head(out_step, heads, (int)head) + mine * out_step.x;
+    kbki_attn_end<T, Dim>(out, lse + head * n + mine, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at, vector,
+                          out_step.x);
 }
 template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk_stream st) {
     auto bytes = [](size_t d, size_t keys) { return (128 + 4 * keys) * 2 * d; };
     const char* why = kbki_needs(80);
     return why ? why
-               : kbki_attn_launch<T>(a, kbk_attention_fwd_flashmma_k<T, 64>, kbk_attention_fwd_flashmma_k<T, 128>,
-                                     128, 128, bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n),
-                                     st);
+               : kbki_attn_launch<T, true>(a, kbk_attention_fwd_flashmma_k<T, 64>,
+                                           kbk_attention_fwd_flashmma_k<T, 128>, 128, 128,
+                                           bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n), st);
 }
 #endif // __CUDACC__
 

@@ -443,10 +443,12 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
     if (v->op->family == KBK_ATTN && memcmp(s->strides, kbk_shape().strides, sizeof s->strides)) {
-        if (strcmp(v->name, "flashpp")) return 1;
+        const int tma = !strcmp(v->name, "flashpp");
+        if (!tma && strcmp(v->name, "flash") && strcmp(v->name, "flashmma")) return 1;
+        const kbk_layout first = kbk_layout_of(v->op, s, 0);
         for (int i = 0; i < 3; i++) {
             const kbk_layout l = kbk_layout_of(v->op, s, i);
-            if ((l.step[1] | l.step[2] | l.step[3]) % 8) return 1;
+            if (tma ? (l.step[1] | l.step[2] | l.step[3]) % 8 : memcmp(&l, &first, sizeof l)) return 1;
         }
     }
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
@@ -1220,7 +1222,8 @@ static kbk_shape with_strides(const kbk_op* op, kbk_shape s, int index) {
     kbk_tensor t[KBK_MAX_TENSORS];
     for (int i = 0, n = op->tensors(&s, t); i < n; i++) {
         const kbk_layout l = kbk_layout_of(op, &s, i);
-        const int how = (index + 2 * i) % 5;
+        // q, k and v have equal strides in two of three cases
+        const int how = (index + 2 * (op->family == KBK_ATTN && index % 3 ? i / 3 : i)) % 5;
         int64_t* to = s.strides[i];
         if (l.dims < 2 || how == 2) continue;
         to[0] = l.size[0] + (how == 1 ? 1 : how == 4 ? 64 : 8);
