@@ -4,6 +4,7 @@
 
     python3 tests/extract.py OP[/DIRECTION]/VARIANT/DTYPE > one.cu     as matmul/tma/bf16, softmax/bwd/onepass/f32
     python3 tests/extract.py --list                                    prints all names
+    python3 tests/extract.py --check                                   extracts all kernels, prints invalid parameters
 
 one.cu has the device code and the host launcher of this variant, and nothing else of the header. The kernels and the
 function that launches them take plain pointers and sizes. If the header's launcher would pass an input to another
@@ -17,7 +18,9 @@ was taken before, until none is missing. Functions of the host that describe ten
 are evaluated symbolically, so that only their result is written. A struct parameter of a kernel is replaced by one
 parameter for each member that device code reads."""
 
+import copy
 import difflib
+import functools
 import os
 import re
 import sys
@@ -123,6 +126,17 @@ def code(tokens):
     return [t for t in tokens if t.kind not in ("space", "comment", "directive")]
 
 
+@functools.lru_cache(maxsize=None)
+def tokens_kept(text):
+    """Returns the tokens of a text. Callers must not change the tokens."""
+    return tuple(tokens_of(text))
+
+
+@functools.lru_cache(maxsize=None)
+def code_kept(text):
+    return code(tokens_kept(text))
+
+
 def names_in(tokens):
     return {t.text for t in tokens if t.kind == "name"}
 
@@ -217,6 +231,11 @@ class Item:
         )
         self.head = head if head is not None else tokens
 
+    def __copy__(self):
+        new = Item.__new__(Item)
+        new.__dict__.update(self.__dict__)
+        return new
+
 
 class Header:
     def __init__(self, text, tokens, sm):
@@ -227,6 +246,13 @@ class Header:
         for item in self.items:
             for name in item.names:
                 self.by_name.setdefault(name, []).append(item)
+
+    def copied(self):
+        """Returns a copy whose declarations can be replaced."""
+        new, items = copy.copy(self), {id(i): copy.copy(i) for i in self.items}
+        new.items = list(items.values())
+        new.by_name = {name: [items[id(i)] for i in found] for name, found in self.by_name.items()}
+        return new
 
     def read(self, tokens):
         """Splits the file. Inactive code is skipped. A conditional directive inside a declaration is resolved if its
@@ -1265,7 +1291,7 @@ def unused_functions_left_out(header, items):
     for item in items:
         if item.macro is not None or "struct" not in names_in(item.head) or item.text.startswith("KBKI_"):
             continue
-        tokens, start, i = tokens_of(item.text), None, 0
+        tokens = list(tokens_kept(item.text))
         opening = next((k for k, t in enumerate(tokens) if t.text == "{"), None)
         if opening is None or "(" in [t.text for t in tokens[:opening]]:
             continue
@@ -1291,7 +1317,7 @@ def unused_functions_left_out(header, items):
             del tokens[a:b]
         if gone:
             item.text, changed = "".join(t.text for t in tokens), True
-            item.tokens = code(tokens_of(item.text))
+            item.tokens = code_kept(item.text)
             item.head = header.head_of(item.tokens)
     return changed
 
@@ -1301,7 +1327,7 @@ class Plain:
 
     def __init__(self, header, items, element):
         self.header, self.element = header, element
-        self.items = [Item(i.names, i.text, i.tokens, i.start, i.guards, i.macro, i.head) for i in items]
+        self.items = [copy.copy(i) for i in items]
         for item in [i for i in self.items if i.names == ["kbki_map"]]:
             self.items.remove(item)
         for item in self.items:
@@ -1325,7 +1351,7 @@ class Plain:
     def refresh(self):
         for item in self.items:
             if item.macro is None:
-                item.tokens = code(tokens_of(item.text))
+                item.tokens = code_kept(item.text)
                 item.head = self.header.head_of(item.tokens)
 
     @staticmethod
@@ -1478,6 +1504,8 @@ class Plain:
     # rewriting
 
     def device(self, item):
+        if "__global__" not in item.text and not any(n in self.structs and self.is_maps(n) for n in names_in(item.tokens)):
+            return
         tokens = tokens_of(item.text)
         if "__global__" in item.text:
             self.kernel(item, tokens)
@@ -1546,6 +1574,8 @@ class Plain:
         return True
 
     def host(self, item):
+        if not re.search(r">>>|\bvoid ?\(|" + "|".join(LAUNCHES), item.text):
+            return
         tokens, item_text = tokens_of(item.text), item.text
         for i, t in enumerate(tokens):
             if t.kind == "name" and t.text in LAUNCHES and tokens[i + 1].text == "(" and t.text not in item.names:
@@ -1592,6 +1622,23 @@ class Plain:
                 if name == last:
                     found = found or (inner.group(1), inner.group(2) or "")
         return found
+
+
+SCALARS = ("bool", "int", "unsigned", "int64_t", "uint32_t", "uint64_t", "size_t", "float", "double",
+           "const __grid_constant__ CUtensorMap")
+
+
+def parameters_of(items):
+    """Returns the kernels as (name, [types of invalid parameters]). A valid parameter is a number, a tensor map, or a
+    pointer to a type that the header does not define."""
+    c, found = [t for i in items if "__global__" in i.text for t in code_kept(i.text)], []
+    for at in (i for i, t in enumerate(c) if t.text == "__global__"):
+        while c[at].text != "(":
+            at = closing(c, at + 2) + 1 if c[at + 1].text == "__launch_bounds__" else at + 1
+        params = [joined(p[:-1]) for p in parts_of(c[at + 1 : closing(c, at)])]
+        found.append((c[at - 1].text, [p for p in params
+                                       if p not in SCALARS and not re.fullmatch(r"(const )?(?!kb)\w+( \w+)*\*", p)]))
+    return found
 
 
 # --- the program around the kernel
@@ -1942,9 +1989,20 @@ class Extraction:
             f"    -DKERNEL_ONLY leaves out the benchmark. Compute capability: {least}. */",
         ]
 
+    def device_code(self):
+        """Returns the kernels, the functions that they call, and the header's launcher. Returns also a text that lists
+        kernel parameters of invalid types; without such parameters, an empty text."""
+        items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
+        kernels = parameters_of(items)
+        bad = ["%s has a parameter of type %s" % (name, p) for name, params in kernels for p in params]
+        bad += [] if kernels or self.row["variant"] == "cudart" else ["no kernel found"]
+        return written(items), "; ".join(bad)
+
     def file(self):
-        plain_items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
-        device, entry, benchmark = written(plain_items), "\n".join(self.entry()), "\n".join(self.benchmark())
+        device, bad = self.device_code()
+        if bad:
+            stop(f"{name_of(self.row, self.dtype)}: {bad}")
+        entry, benchmark = "\n".join(self.entry()), "\n".join(self.benchmark())
         includes = ["cuda_runtime.h", "math.h", "stdint.h", "string.h"]
         includes += [h for h, t in (("cuda.h", "CUtensorMap"), ("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half"),
                                       ("stdio.h", "snprintf("), ("stdlib.h", "getenv(")) if t in device + entry]
@@ -1973,6 +2031,12 @@ def main():
     if sys.argv[1] == "--list":
         print("\n".join(names))
         return
+    if sys.argv[1] == "--check":
+        headers = {sm: Header(text, tokens, sm) for sm in sorted({row["sm"] for row, _ in names.values()})}
+        found = [(n, Extraction(headers[row["sm"]].copied(), row, ops[row["op"], row["dir"]], dtype).device_code()[1])
+                 for n, (row, dtype) in names.items()]
+        print("\n".join("%s: %s" % x for x in found if x[1]) or "%d variants have plain parameters" % len(found))
+        sys.exit(any(bad for _, bad in found))
     wanted = re.sub(r"^([^/]*)/(fwd|run)/", r"\1/", sys.argv[1])
     if wanted not in names:
         if "/cublas/" in wanted or wanted.startswith(("alloc/", "null/")):

@@ -223,12 +223,13 @@ static bool wanted(const rung& r, int dtype, shape s) {
     return (!only_rung || !strcmp(only_rung, r.name)) && (!only_dtype || !strcmp(only_dtype, dtype_name[dtype])) &&
            launcher(r, dtype, s);
 }
-template <class T> static bool takes(const rung& r, const T* a, const T* b, shape s, int layout) {
+template <class T> static bool takes(const rung& r, const T* a, const T* b, const void* c, shape s, int layout) {
     const int64_t width = 16 / (int64_t)sizeof(T);
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
     if (sizeof(T) == 4) return s.k % width == 0 && aligned;
+    if (!strcmp(r.name, "tma")) aligned = aligned && s.n % width == 0 && (uintptr_t)c % 16 == 0; // TMA also stores C
     return lda % width == 0 && ldb % width == 0 && aligned;
 }
 
@@ -254,7 +255,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     const int64_t size = sizeof(T), n = many(s) * s.m * s.n, at = GUARD + size * off, bytes = at + size * n + GUARD;
     verdict zero = { 0, ~0ull, 0 }, v;
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
-    bool can = takes(r, a, b, s, layout);
+    bool can = takes(r, a, b, args.out[0], s, layout);
     if (!r.way) // passes exactly the workspace size that the variant requires
         args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, (int)sizeof(T), word_of(r.name))
                                    : kbki_scratch_matmul(&args.s, (int)sizeof(T), word_of(r.name));

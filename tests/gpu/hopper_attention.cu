@@ -69,8 +69,8 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     const char* why = kbki_attn_back_args(a, &io);
     if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, Stay>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64, Stay>(io, st)
+                           : kbki_fab_launch<T, 128, Stay>(io, st);
 }
 // Launches flashmma. For d = 128, this function selects flashmma's configuration for GPUs that have less shared
 // memory than this GPU.

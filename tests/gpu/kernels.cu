@@ -475,6 +475,9 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         whole = whole && (turned ? !s->strides[i][0] && !s->strides[i][1]
                                  : (l.step[1] | l.step[2]) % (tf32 ? 4 : 8) == 0);
     }
+    // TMA also stores C
+    if (!strcmp(v->name, "tma"))
+        whole &= kbk_layout_of(v->op, s, 2).step[1] % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
 // Places the workspace of a variant behind the tensors of the job. The next variant gets the same memory. Returns
