@@ -733,8 +733,8 @@ enum {
         "q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] -> o[B,H,S|D] lse[B,H,S]; causal=False",                               \
         KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0))       \
     row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse",            \
-        "do[B,H,S,D] q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] o[B,H,S,D] lse[B,H,S] "                                    \
-        "-> dq[B,H,S,D] dk[B,H,S,D] dv[B,H,S,D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12,    \
+        "do[B,H,S|D] q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] o[B,H,S|D] lse[B,H,S] "                                    \
+        "-> dq[B,H,S|D] dk[B,H,S|D] dv[B,H,S|D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12,    \
         KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0))
 #define KBK_TABLE_attention(row)                                                                                 \
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
@@ -2441,7 +2441,7 @@ struct kbki_map_key { // without padding, because keys are compared byte by byte
     const void* base;
     uint64_t size[4], stride[3]; // size: in elements, innermost dimension first; stride: in bytes
     uint32_t box[4];
-    int32_t what; // element type + 256 * number of dimensions
+    int64_t what; // element type + 256 * number of dimensions
 };
 #define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
@@ -2517,18 +2517,28 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `planes`
-// matrices and `high` rows of each. If `groups` is not 0, there are as many groups of `deep` matrices, which begin
-// `far` elements apart.
+// matrices and `high` rows of each.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map, int planes = 1, int64_t groups = 0, int64_t far = 0) {
+                            int high, kbki_map* map, int planes = 1) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
-    key.base = base, key.what = (groups ? 4 : 3) << 8 | kbki_map_type<T>();
+    key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
     key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
-    key.size[3] = (uint64_t)groups, key.stride[2] = (uint64_t)far * sizeof(T), key.box[3] = 1;
+    return kbki_map_make(&key, map);
+}
+// Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
+// groups of `span` heads (z). A box has `high` rows of a head.
+template <class T>
+const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
+                           kbki_map* map) {
+    const kbki_map_key key = { base,
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)span, (uint64_t)(heads / span) },
+                               { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
+                               { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
+                               4 << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -12430,8 +12440,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
-    strides (`flash`, `flashmma`, `flashpp`; other rungs reject them) of rows, heads and batch elements, for q, k, v inside one tensor
-           batch x S x 3 x heads x d: strides[i] = { 3 H d, d, S 3 H d }
+    strides strides[i] = { 3 H d, d, S 3 H d } if q, k and v are in one tensor batch x S x 3 x H x d, H = heads.
+           Rungs flashpp, flashmma and flash accept strides; the last two need equal strides of q, k and v
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
@@ -12544,21 +12554,30 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
-    int span; // heads per batch element; if all tensors are contiguous, all heads are in one batch element
-    int64_t o_row, o_head, o_batch; // strides of o
+    int span;          // heads per batch element; all heads if all tensors are contiguous
+    longlong3 step[4]; // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
-#define KBKI_TEXT_STRIDES "this variant accepts only contiguous tensors: use flash, flashmma, flashpp or (bwd) flashws"
-// Returns the stride between rows (d = 0), heads (1) or batch elements (2) of tensor i, in elements.
-KBK_FN int64_t kbki_attn_stride(const kbk_shape* s, int i, int d) {
-    if (s->strides[i][d]) return s->strides[i][d];
-    return d == 0 ? s->cols : kbki_attn_stride(s, i, d - 1) * (d == 1 ? s->rows : s->heads);
+#define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
+// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
+// NULL if the tensors are contiguous or `accepts` is true, otherwise an error.
+KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
+    bool strides = false;
+    for (int i = 0; i < count; i++) {
+        const int64_t* given = s->strides[i];
+        strides = strides || given[0] || given[1] || given[2];
+        step[i].x = given[0] ? given[0] : s->cols, step[i].y = given[1] ? given[1] : step[i].x * s->rows;
+        step[i].z = given[2] ? given[2] : step[i].y * s->heads;
+        if (step[i].x < s->cols) return "a stride is smaller than a row";
+    }
+    *span = (int)(strides ? s->heads : s->batch * s->heads);
+    return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
 }
-// Returns whether a tensor has strides.
-KBK_FN bool kbki_attn_strided(const kbk_shape* s) {
-    bool any = false;
-    for (int i = 0; i < KBK_MAX_TENSORS; i++) any |= s->strides[i][0] || s->strides[i][1] || s->strides[i][2];
-    return any;
+// Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
+__device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
+    return head / span * step.z + head % span * step.y;
 }
+// Returns whether all strides are multiples of 16 bytes.
+KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; }
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
 // Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
 // there is nothing to compute.
@@ -12580,13 +12599,8 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
             a->s.causal,        1 };
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
-    io->scale = 1.0f / sqrtf((float)a->s.cols), io->span = (int)io->heads;
-    if (kbki_attn_strided(&a->s)) {
-        if (!strides) return KBKI_TEXT_STRIDES;
-        io->span = (int)a->s.heads;
-    }
-    io->o_row = kbki_attn_stride(&a->s, 3, 0), io->o_head = kbki_attn_stride(&a->s, 3, 1);
-    io->o_batch = kbki_attn_stride(&a->s, 3, 2);
+    if ((why = kbki_attn_steps(&a->s, 4, strides, io->step, &io->span)) != NULL) return why;
+    io->scale = 1.0f / sqrtf((float)a->s.cols);
     for (int i = 0; i < 3; i++) {
         if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->in[i], 16);
@@ -12610,22 +12624,15 @@ const char* kbki_attn_launch(const kbk_args* a, Kernel* at_64, Kernel* at_128, i
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
     if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    longlong3 step[4];
-    for (int i = 0; i < 4; i++) {
-        step[i] = { kbki_attn_stride(&a->s, i, 0), kbki_attn_stride(&a->s, i, 1), kbki_attn_stride(&a->s, i, 2) };
-        if (i < 3 && memcmp(step, step + i, sizeof *step)) return "q, k and v need equal strides: use flashpp";
-    }
+    for (int i = 1; i < 3; i++)
+        if (memcmp(io.step, io.step + i, sizeof *io.step)) return "q, k and v need equal strides: use flashpp";
     if constexpr (Strides)
         kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
-                                                       io.causal, io.span, step[0], step[3]);
+                                                       io.causal, io.span, io.step[0], io.step[3]);
     else
         kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
                                                        io.causal);
     return kbki_launched();
-}
-// Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
-__device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int heads, int head) {
-    return head / heads * step.z + head % heads * step.y;
 }
 
 // Kernels of variant `naive`: the first kernel has one thread per score, the second kernel has one thread per row
@@ -13656,19 +13663,14 @@ struct kbki_fa_maps {
 };
 // Makes tensor maps for tiles of 64 rows of q and for tiles of `keys` rows of k and v. Returns NULL on success,
 // otherwise the reason why TMA cannot load q, k or v.
-template <class T>
-const char* kbki_fa_make(const kbk_shape* s, const kbki_attn<T>& io, int keys, kbki_fa_maps* maps) {
+template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
     const char* why = kbki_needs_hopper();
-    for (int i = 0; i < 3 && !why; i++) {
-        const int64_t row = kbki_attn_stride(s, i, 0), head = kbki_attn_stride(s, i, 1),
-                      batch = kbki_attn_stride(s, i, 2);
-        why = !kbki_aligned(from[i], 16) || (row | head | batch) % 8
-                  ? KBKI_TEXT_TMA_HEADS
-                  : kbki_map_planes(from[i], io.span, head, io.rows, s->cols, row, i ? keys : 64, to[i], 1,
-                                    io.heads / io.span, batch);
-    }
+    for (int i = 0; i < 3 && !why; i++)
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
+                  : KBKI_TEXT_TMA_HEADS;
     return why;
 }
 // Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
@@ -13681,7 +13683,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     const int64_t d = a->s.cols, ctas = io.heads * kbki_ceil(io.rows, 64 * groups);
     size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // includes 1024 bytes for alignment
     Kernel* kernel = d == 64 ? at_64 : at_128;
-    if ((why = kbki_fa_make(&a->s, io, 128, &maps)) != NULL) return why;
+    if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
     if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
@@ -14041,9 +14043,8 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         bool first, fresh = true;
         auto store = [&]() {
             const kbki_attn<T>& io = work.io;
-            const int batch = out.head / io.span, head = out.head - batch * io.span;
-            kbki_fa_finish<T, Plan::dim>(io.o + batch * io.o_batch + head * io.o_head, out.row, (int)io.rows, out.inv,
-                                         o, io.o_row);
+            kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row, (int)io.rows,
+                                         out.inv, o, io.step[3].x);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14192,7 +14193,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
                   smalls = kbki_ceil(io.rows, deal.small), whole = deal.cut * tiles,
                   cut = (io.heads - deal.cut) * smalls;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4), items = whole + cut;
-    const char* why = kbki_fa_make(&a->s, io, Plan::keys, &maps);
+    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
     if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
@@ -14236,6 +14237,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
     do, q, k, v, o, dq, dk, dv: batch x heads x S x d     lse: result of the forward pass     causal: keys j <= i only
+    strides as in the forward pass, in rung flashws
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
@@ -14343,15 +14345,17 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
+    int span;          // heads per batch element; all heads if all tensors are contiguous
+    longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
-template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io) {
+template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
     memset(io, 0, sizeof *io);
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
     io->dout = (const T*)a->in[0], io->q = (const T*)a->in[1], io->k = (const T*)a->in[2];
     io->v = (const T*)a->in[3], io->o = (const T*)a->in[4], io->lse = (const float*)a->in[5];
     io->dq = (T*)a->out[0], io->dk = (T*)a->out[1], io->dv = (T*)a->out[2];
-    if (kbki_attn_strided(&a->s)) return KBKI_TEXT_STRIDES;
+    if ((why = kbki_attn_steps(&a->s, 9, strides, io->step, &io->span)) != NULL) return why;
     io->rows = a->s.rows, io->causal = a->s.causal, io->scale = 1.0f / sqrtf((float)a->s.cols);
     io->vector = 1;
     for (int i = 0; i < 5; i++) {
@@ -14362,6 +14366,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
         if (!kbki_aligned(a->out[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->out[i], 16);
     }
+    for (int i = 0; i < 9; i++) io->vector &= kbki_attn_even(io->step[i]);
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
@@ -14607,24 +14612,26 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 // exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
 // Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim>
-__global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat,
-                                                        float* sums, int64_t heads, int64_t n, int vector) {
+__global__ void __launch_bounds__(256)
+    kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat, float* sums, int64_t heads, int64_t n,
+                     int vector, int span, longlong3 dout_step, longlong3 o_step) {
     constexpr int Lanes = Dim / 8;
     int64_t padded = (n + 63) / 64 * 64;
     int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
     int lane = threadIdx.x % Lanes;
     bool in = row < n && head < heads;
-    int64_t from = (head * n + row) * Dim + lane * 8;
+    dout += kbki_attn_head(dout_step, span, (int)head) + row * dout_step.x + lane * 8;
+    o += kbki_attn_head(o_step, span, (int)head) + row * o_step.x + lane * 8;
     float sum = 0;
     if (in && vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
-        x.load_cached(dout + from), y.load(o + from);
+        x.load_cached(dout), y.load(o);
         x.get(f), y.get(g);
 #pragma unroll
         for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
     } else if (in) {
-        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[from + k]), kbki_float(o[from + k]), sum);
+        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[k]), kbki_float(o[k]), sum);
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
@@ -14641,10 +14648,10 @@ __global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* 
 // Last kernel of variants `flashmma` and `flashws`: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim>
-__global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector) {
+__global__ void __launch_bounds__(Dim * 2)
+    kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector, int span, longlong3 step) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (n + 63) / 64, warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
-    int64_t head = blockIdx.x / tiles;
     const float4* from =
         reinterpret_cast<const float4*>(sums) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads are issued before the first value is used
@@ -14657,8 +14664,9 @@ __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* 
         float(&to)[4] = x[f / 4][f % 4];
         to[0] = y[f].x * scale, to[1] = y[f].y * scale, to[2] = y[f].z * scale, to[3] = y[f].w * scale;
     }
-    kbki_attn_write<T, Dim, 4>(dq + (head * n + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4,
-                               n - row, vector, kbki_attn_lanes());
+    dq += kbki_attn_head(step, span, blockIdx.x / tiles) + row * step.x;
+    kbki_attn_write<T, Dim, 4>(dq, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4, n - row, vector,
+                               kbki_attn_lanes(), step.x);
 }
 
 /*  Configuration of variant `flashmma`. A warp keeps 32 keys and processes 32 rows of q at a time, so that
@@ -14898,12 +14906,13 @@ const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch 
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim>
-        <<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads, io.rows, io.vector);
+        <<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads, io.rows, io.vector,
+                                          io.span, io.step[0], io.step[4]);
     const char* why = kbki_launched();
     if (!why) why = launch();
     return why ? why
                : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io.sum, io.dq, (int)io.rows,
-                             io.scale, io.vector);
+                             io.scale, io.vector, io.span, io.step[6]);
 }
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
@@ -14971,9 +14980,10 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Loads a tile of K, V, Q or dO by TMA, in boxes of 64 rows by 64 columns. Only one thread calls kbki_fab_load.
 template <int Lines, int Panels>
-__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
+__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head,
+                                              int batch) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
-        kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
+        kbki_tma_load_4d(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head, batch);
 }
 // Declares registers as undefined before a product writes to them. Without this declaration, ptxas sees other
 // writes to these registers while the product is in flight, and serialises the product.
@@ -15025,7 +15035,7 @@ __global__ void __launch_bounds__(384, 1)
     kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
                                 const float2* stats, float* sums, T* dk_out, T* dv_out, int heads, int n, float scale,
-                                int causal, int span) {
+                                int causal, int span, int heads_of_batch, longlong3 dk_step, longlong3 dv_step) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     // Rows: rows of a tile of Q or dO; each warpgroup computes 64 x 64 elements of dq per tile
     constexpr int Rows = 8192 / Dim, Panels = Dim / 64, KeyBytes = 128 * Dim * 2, RowBytes = Rows * Dim * 2;
@@ -15063,20 +15073,22 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
+            const int batch = head / heads_of_batch, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
                 kbki_bar_wait(empty + slot, parity ^ 1);
                 kbki_bar_expect(q_full + slot, RowBytes + known);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, head);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, in_batch, batch);
                 kbki_bar_expect(dout_full + slot, RowBytes);
-                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, head);
+                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, in_batch,
+                                            batch);
                 if (row == row0) {
                     kbki_bar_wait(&keys_empty, ~round & 1);
                     kbki_bar_expect(&k_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, head);
+                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, in_batch, batch);
                     kbki_bar_expect(&v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, head);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, in_batch, batch);
                 }
                 // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
                 // kernel, because they add to dq only after the statistics of rows have arrived.
@@ -15189,8 +15201,10 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
         kbki_fa_arrive(empty + (slot ^ 1)), kbki_fa_arrive(&keys_empty);
-        kbki_fa_finish<T, Dim>(dk_out + (int64_t)head * n * Dim, key0 + group * 64, n, { scale, scale }, dk);
-        kbki_fa_finish<T, Dim>(dv_out + (int64_t)head * n * Dim, key0 + group * 64, n, { 1, 1 }, dv);
+        kbki_fa_finish<T, Dim>(dk_out + kbki_attn_head(dk_step, heads_of_batch, head), key0 + group * 64, n,
+                               { scale, scale }, dk, dk_step.x);
+        kbki_fa_finish<T, Dim>(dv_out + kbki_attn_head(dv_step, heads_of_batch, head), key0 + group * 64, n, { 1, 1 },
+                               dv, dv_step.x);
         // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
         if (round + 1 == rounds) kbki_follow_me();
     }
@@ -15202,26 +15216,27 @@ template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_at
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const auto kernel = kbk_attention_bwd_flashws_k<T, Dim, Stay>;
-    const T* const from[4] = { io.q, io.k, io.v, io.dout };
+    const T* const from[4] = { io.dout, io.q, io.k, io.v };
     kbki_map maps[4];
     const char* why = kbki_needs_hopper();
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     for (int i = 0; i < 4 && !why; i++)
-        why = kbki_aligned(from[i], 16)
-                  ? kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, maps + i)
-                  : "TMA needs do, q, k and v aligned to 16 bytes: use flashmma";
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, Dim, io.step[i], 64, maps + i)
+                  : "TMA needs do, q, k and v, and their strides, aligned to 16 bytes: use flashmma";
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
     return kbki_attn_around<T, Dim>(io, st, [&] {
-        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[0], maps[1], maps[2], maps[3], io.stat,
-                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span);
+        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[1], maps[2], maps[3], maps[0], io.stat,
+                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span, io.span,
+                           io.step[7], io.step[8]);
     });
 }
 template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
+    const char* why = kbki_attn_back_args(a, &io, true);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys

@@ -443,10 +443,10 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
     if (v->op->family == KBK_ATTN && memcmp(s->strides, kbk_shape().strides, sizeof s->strides)) {
-        const int tma = !strcmp(v->name, "flashpp");
-        if (!tma && strcmp(v->name, "flash") && strcmp(v->name, "flashmma")) return 1;
+        const int bwd = !strcmp(v->op->dir, "bwd"), tma = !strcmp(v->name, bwd ? "flashws" : "flashpp");
+        if (!tma && (bwd || (strcmp(v->name, "flash") && strcmp(v->name, "flashmma")))) return 1;
         const kbk_layout first = kbk_layout_of(v->op, s, 0);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < (bwd ? 4 : 3); i++) {
             const kbk_layout l = kbk_layout_of(v->op, s, i);
             if (tma ? (l.step[1] | l.step[2] | l.step[3]) % 8 : memcmp(&l, &first, sizeof l)) return 1;
         }
