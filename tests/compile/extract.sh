@@ -36,7 +36,7 @@ run python3 tests/extract.py matmul/tma/bf16
 check_out "code for several CUDA versions stays" 'cuTensorMapEncodeTiled'
 
 if everything; then
-    # lists the last variant of each operation and direction, in the last element type of this variant
+    # the last variant of each operation and direction, in its last element type
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
         END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
 else
@@ -52,7 +52,6 @@ for name in $names; do
     check_same "$name: library types in the function that launches" \
         "$(awk '/^const char\* [a-z0-9_]*\(/, /{$/' "$tmp/kernel.cu" | grep -v 'const char\* kbk' | grep -c 'kbk_[a-z]*[*&]')" 0
     [ -n "$NVCC" ] && have "$NVCC" || continue
-    # make test compiles only the kernel of one variant, and the complete program of another
     if everything || [ "$name" = matmul/warpgroup/bf16 ]; then
         check "$name: the kernel alone" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -Xcompiler -Wall \
             -DKERNEL_ONLY -c "$tmp/one.cu" -o "$tmp/one.o"
