@@ -247,18 +247,18 @@
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
 // variant in KBK_TABLE_<group>.
 #define KBKI_GROUPS(group, x) KBKI_GROUPS_1(group, x) KBKI_GROUPS_2(group, x)
-#define KBKI_GROUPS_1(group, x)                                                                                  \
-    group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x)              \
-    group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
+#define KBKI_GROUPS_1(group, x) \
+    group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x) \
+    group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x) \
     group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
 // KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, then f(kbki_end, x) up to 24 calls.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_EACH(f, x, ...) KBKI_EACH_OF(f, x, __VA_ARGS__, KBKI_END_8, KBKI_END_8, KBKI_END_8, kbki_end)
 #define KBKI_EACH_OF(...) KBKI_EACH_24(__VA_ARGS__)
-#define KBKI_EACH_24(f, x, a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, y, z, rest, ...)    \
-    f(a, x) f(b, x) f(c, x) f(d, x) f(e, x) f(g, x) f(h, x) f(i, x) f(j, x) f(k, x) f(l, x) f(m, x) f(n, x)      \
-    f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x)                      \
+#define KBKI_EACH_24(f, x, a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, y, z, rest, ...) \
+    f(a, x) f(b, x) f(c, x) f(d, x) f(e, x) f(g, x) f(h, x) f(i, x) f(j, x) f(k, x) f(l, x) f(m, x) f(n, x) \
+    f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x) \
     KBK_at_most_24_names_not_##rest
 #define KBK_at_most_24_names_not_kbki_end
 // Each name in a list such as KBK_ONLY becomes part of an identifier. If the name is unknown, the identifier is
@@ -325,51 +325,51 @@ enum {
 // Sizes that several operations use.
 #define KBKI_AXES "batch_size x sequence_length x tensor_dimension: "
 #define KBKI_SIZES_CPU KBKI_AXES "small 1x64x256; medium 1x128x512; batch 1,2,8x64x256"
-#define KBKI_SIZES_ROWS                                                                                          \
-    KBKI_AXES "small 2x512x1024; medium 8x1024x1024,4096; large 16x2048x4096; "                                  \
-    "batch 16,32,64,128x512x768",                                                                                \
+#define KBKI_SIZES_ROWS \
+    KBKI_AXES "small 2x512x1024; medium 8x1024x1024,4096; large 16x2048x4096; " \
+    "batch 16,32,64,128x512x768", \
     KBKI_SIZES_CPU
-#define KBKI_SIZES_LOGITS                                                                                        \
-    KBKI_AXES "small 1x512x1024; medium 1x1024x50257; large 4x2048x50304; "                                      \
-    "batch 1,2,4,8x512x32000",                                                                                   \
+#define KBKI_SIZES_LOGITS \
+    KBKI_AXES "small 1x512x1024; medium 1x1024x50257; large 4x2048x50304; " \
+    "batch 1,2,4,8x512x32000", \
     KBKI_SIZES_CPU
-#define KBKI_SIZES_TRANSPOSE                                                                                     \
-    KBKI_AXES "small 1x1024x1024; medium 4x1024x4096; large 16x1024x8192; "                                      \
-    "batch 1,2,4,8x512x768",                                                                                     \
+#define KBKI_SIZES_TRANSPOSE \
+    KBKI_AXES "small 1x1024x1024; medium 4x1024x4096; large 16x1024x8192; " \
+    "batch 1,2,4,8x512x768", \
     KBKI_SIZES_CPU
 #define KBKI_SIZES_NULL "n: small 1", ""
 #define KBKI_SIZES_TRANSFER "n: small 16384; medium 262144; large 67108864", ""
 #define KBKI_SIZES_MEMORY "n: small 2097152; medium 16777216; large 268435456", ""
 #define KBKI_SIZES_CHASE "n: small 4096; medium 1048576; large 268435456", ""
 #define KBKI_SIZES_STRIDED "n x stride: small 65536x1,32; medium 8388608x1,2,4,8,32", ""
-#define KBKI_SIZES_GATHER                                                                                        \
-    "n x among x sequential: small 65536x65536x0,1; medium 4194304x4194304x0,1; "                                \
+#define KBKI_SIZES_GATHER \
+    "n x among x sequential: small 65536x65536x0,1; medium 4194304x4194304x0,1; " \
     "large 33554432x4194304,268435456x0,1", ""
-#define KBKI_SIZES_LOOKUP                                                                                        \
-    "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x512x768x50257; "                      \
-    "medium 16x1024x768x50304; large 16x1024x4096x131072; batch 1,4,16,64x512x768x50304",                        \
+#define KBKI_SIZES_LOOKUP \
+    "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x512x768x50257; " \
+    "medium 16x1024x768x50304; large 16x1024x4096x131072; batch 1,4,16,64x512x768x50304", \
     "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x64x64x256; medium 1x256x256x1024"
-#define KBKI_SIZES_ATTN                                                                                          \
-    "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x8x512x64x0,1; "                   \
-    "medium 4x16x1024x64,128x0,1; large 4x16x4096x128x0,1; batch 1,2,4,8x16x1024x128x1",                         \
+#define KBKI_SIZES_ATTN \
+    "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x8x512x64x0,1; " \
+    "medium 4x16x1024x64,128x0,1; large 4x16x4096x128x0,1; batch 1,2,4,8x16x1024x128x1", \
     "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x2x32x64x0,1"
 #define KBKI_SQUARE KBKI_AXES "small 1x512x512; medium 2x1024x2048; large 4x1024x4096; batch 1,2,4,8x256x1024; "
 #define KBKI_SQUARE_CPU KBKI_AXES "small 1x64x64; medium 1x128x256; batch 1,2,4x64x128; "
 // Shapes whose M, N and K differ: large M; small M, also with rows that are not aligned to 16 bytes; large K;
 // large N.
-#define KBKI_SIZES_MATMUL                                                                                        \
-    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; "                         \
-    "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; "       \
-    "large 16384x4096x4096; large 8192x50304x768; large 256x256x131072; large 16x8192x8192; "                    \
-    "large 8205x5921x2949",                                                                                      \
+#define KBKI_SIZES_MATMUL \
+    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; " \
+    "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; " \
+    "large 16384x4096x4096; large 8192x50304x768; large 256x256x131072; large 16x8192x8192; " \
+    "large 8205x5921x2949", \
     KBKI_SQUARE_CPU "M x N x K: rectangular 256x32x64; rectangular 32x256x61; rectangular 32x48x512"
-#define KBKI_SIZES_E4M3                                                                                          \
-    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1040; "                         \
-    "rectangular 256x256x16384; large 4096x7168x16384",                                                          \
+#define KBKI_SIZES_E4M3 \
+    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1040; " \
+    "rectangular 256x256x16384; large 4096x7168x16384", \
     KBKI_SQUARE_CPU "M x N x K: rectangular 256x32x64; rectangular 32x256x61; rectangular 32x48x512"
-#define KBKI_SIZES_BMM                                                                                           \
-    KBKI_AXES "small 8x128x64; medium 64x256x256; large 128x1024x512; batch 1,8,64,256x512x64; "                 \
-    "batch_size x M x N x K: rectangular 64x1024x64x1024; rectangular 64x1024x1024x64",                          \
+#define KBKI_SIZES_BMM \
+    KBKI_AXES "small 8x128x64; medium 64x256x256; large 128x1024x512; batch 1,8,64,256x512x64; " \
+    "batch_size x M x N x K: rectangular 64x1024x64x1024; rectangular 64x1024x1024x64", \
     KBKI_SQUARE_CPU "batch_size x M x N x K: rectangular 4x64x16x64; rectangular 4x64x64x16"
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
@@ -381,386 +381,386 @@ enum {
 #define KBKI_CUBLAS(row)
 #endif
 
-#define KBK_OPS_memory(row)                                                                                      \
-    row(copy, run, KBK_MAP, none, "y = x", "x[*] -> y[*]", KBKI_SIZES_MEMORY, 0, 2 * 30, KBKI_EXACT)             \
-    row(fill, run, KBK_MAP, none, "y = 1", "-> y[*]", KBKI_SIZES_MEMORY, 0, 30, KBKI_EXACT)                      \
-    row(read, run, KBK_SUM, read, "fold = exclusive or of the bits of x", "x[*] -> fold[]",                      \
-        KBKI_SIZES_MEMORY, 0, 30 + 4, KBKI_EXACT)                                                                \
-    row(triad, run, KBK_MAP, none, "y = a + 3 b", "a[*] b[*] -> y[*]", KBKI_SIZES_MEMORY, 2 * 15, 3 * 30,        \
+#define KBK_OPS_memory(row) \
+    row(copy, run, KBK_MAP, none, "y = x", "x[*] -> y[*]", KBKI_SIZES_MEMORY, 0, 2 * 30, KBKI_EXACT) \
+    row(fill, run, KBK_MAP, none, "y = 1", "-> y[*]", KBKI_SIZES_MEMORY, 0, 30, KBKI_EXACT) \
+    row(read, run, KBK_SUM, read, "fold = exclusive or of the bits of x", "x[*] -> fold[]", \
+        KBKI_SIZES_MEMORY, 0, 30 + 4, KBKI_EXACT) \
+    row(triad, run, KBK_MAP, none, "y = a + 3 b", "a[*] b[*] -> y[*]", KBKI_SIZES_MEMORY, 2 * 15, 3 * 30, \
         KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_memory(row)                                                                                    \
-    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
-    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight")              \
-    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                     \
-    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")            \
-    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
-    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
+#define KBK_TABLE_memory(row) \
+    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses") \
+    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight") \
+    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out") \
+    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync") \
+    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread") \
+    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words") \
     row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, last CTA folds the parts") \
-    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
-    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
-    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight")            \
+    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight") \
+    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses") \
+    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight") \
     row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")
 
-#define KBK_OPS_access(row)                                                                                      \
-    row(strided, run, KBK_PICK, none, "y[i] = x[i stride]", "x[X] -> y[N]; stride=",                             \
-        KBKI_SIZES_STRIDED, 0, 2 * 30, KBKI_EXACT)                                                               \
-    row(gather, run, KBK_PICK, none, "y[i] = x[idx[i]]", "x[A] idx[*] -> y[*]",                                  \
-        KBKI_SIZES_GATHER, 0, 15 * (8 + 2) + 7 * 2, KBKI_EXACT)                                                  \
+#define KBK_OPS_access(row) \
+    row(strided, run, KBK_PICK, none, "y[i] = x[i stride]", "x[X] -> y[N]; stride=", \
+        KBKI_SIZES_STRIDED, 0, 2 * 30, KBKI_EXACT) \
+    row(gather, run, KBK_PICK, none, "y[i] = x[idx[i]]", "x[A] idx[*] -> y[*]", \
+        KBKI_SIZES_GATHER, 0, 15 * (8 + 2) + 7 * 2, KBKI_EXACT) \
     row(chase, run, KBK_PICK, chase, "i = x[i], 16384 times", "x[N] -> walk[2]", KBKI_SIZES_CHASE, 0, 4 * 16384, \
         KBKI_EXACT)
-#define KBK_TABLE_access(row)                                                                                    \
-    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
-    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")          \
-    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
-    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")            \
+#define KBK_TABLE_access(row) \
+    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread") \
+    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread") \
+    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread") \
+    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads") \
     row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, dependent loads")
 
-#define KBK_OPS_transfer(row)                                                                                    \
-    row(h2d, run, KBK_MAP, none, "y = x, host to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30,            \
-        KBKI_EXACT)                                                                                              \
-    row(d2h, run, KBK_MAP, none, "y = x, device to host", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30,            \
-        KBKI_EXACT)                                                                                              \
-    row(d2d, run, KBK_MAP, none, "y = x, device to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 2 * 30,      \
-        KBKI_EXACT)                                                                                              \
+#define KBK_OPS_transfer(row) \
+    row(h2d, run, KBK_MAP, none, "y = x, host to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30, \
+        KBKI_EXACT) \
+    row(d2h, run, KBK_MAP, none, "y = x, device to host", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30, \
+        KBKI_EXACT) \
+    row(d2d, run, KBK_MAP, none, "y = x, device to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 2 * 30, \
+        KBKI_EXACT) \
     row(alloc, run, KBK_MAP, none, "allocate and free n elements", "-> usable[]; n=", KBKI_SIZES_TRANSFER, 0, 4, \
-        KBKI_EXACT)                                                                                              \
+        KBKI_EXACT) \
     row(null, run, KBK_MAP, none, "nothing", "-> nothing[]", KBKI_SIZES_NULL, 0, 0, KBKI_EXACT)
-#define KBK_TABLE_transfer(row)                                                                                  \
-    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
-    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
-    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
-    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
-    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
-    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
-    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
+#define KBK_TABLE_transfer(row) \
+    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver") \
+    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA") \
+    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory") \
+    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver") \
+    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA") \
+    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory") \
+    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy") \
+    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync") \
+    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree") \
     row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns memory to the driver") \
-    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
+    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory") \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 
-#define KBK_OPS_elementwise(row)                                                                                 \
-    row(add, fwd, KBK_MAP, none, "y = a + b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                  \
-        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                                                          \
-    row(mul, fwd, KBK_MAP, none, "y = a b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                    \
-        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                                                          \
-    row(div, fwd, KBK_MAP, none, "y = a / b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                  \
+#define KBK_OPS_elementwise(row) \
+    row(add, fwd, KBK_MAP, none, "y = a + b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
+        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(mul, fwd, KBK_MAP, none, "y = a b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
+        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(div, fwd, KBK_MAP, none, "y = a / b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
         KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0))
-#define KBK_TABLE_elementwise(row)                                                                               \
-    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
-    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")         \
-    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
-    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
+#define KBK_TABLE_elementwise(row) \
+    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight") \
+    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)") \
+    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight") \
+    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
     row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")
 
-#define KBK_OPS_activation(row)                                                                                  \
-    row(relu, fwd, KBK_MAP, none, "y = x < 0 ? 0 : x", "x[*] -> y[*]", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)  \
-    row(gelu_erf, fwd, KBK_MAP, none, "y = 0.5 x (1 + erf(x / sqrt 2))", "x[*] -> y[*]",                         \
-        KBKI_SIZES_ROWS, 5 * 15, 2 * 30, KBKI_CHECK_ACTIVATION)                                                  \
-    row(gelu_erf, bwd, KBK_MAP, none, "dx = dy (Phi(x) + x phi(x))", "dy[*] x[*] -> dx[*]",                      \
-        KBKI_SIZES_ROWS, 11 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)                                             \
-    row(gelu_tanh, fwd, KBK_MAP, none, "y = 0.5 x (1 + tanh(k x (1 + a x^2)))", "x[*] -> y[*]",                  \
-        KBKI_SIZES_ROWS, 9 * 15, 2 * 30, KBKI_CHECK_ACTIVATION)                                                  \
-    row(gelu_tanh, bwd, KBK_MAP, none, "dx = dy y'(x), y as in fwd", "dy[*] x[*] -> dx[*]",                      \
-        KBKI_SIZES_ROWS, 18 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)                                             \
-    row(silu, fwd, KBK_MAP, none, "y = x / (1 + exp(-x))", "x[*] -> y[*]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30,      \
-        KBKI_CHECK_ACTIVATION)                                                                                   \
-    row(silu, bwd, KBK_MAP, none, "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))", "dy[*] x[*] -> dx[*]",     \
+#define KBK_OPS_activation(row) \
+    row(relu, fwd, KBK_MAP, none, "y = x < 0 ? 0 : x", "x[*] -> y[*]", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT) \
+    row(gelu_erf, fwd, KBK_MAP, none, "y = 0.5 x (1 + erf(x / sqrt 2))", "x[*] -> y[*]", \
+        KBKI_SIZES_ROWS, 5 * 15, 2 * 30, KBKI_CHECK_ACTIVATION) \
+    row(gelu_erf, bwd, KBK_MAP, none, "dx = dy (Phi(x) + x phi(x))", "dy[*] x[*] -> dx[*]", \
+        KBKI_SIZES_ROWS, 11 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD) \
+    row(gelu_tanh, fwd, KBK_MAP, none, "y = 0.5 x (1 + tanh(k x (1 + a x^2)))", "x[*] -> y[*]", \
+        KBKI_SIZES_ROWS, 9 * 15, 2 * 30, KBKI_CHECK_ACTIVATION) \
+    row(gelu_tanh, bwd, KBK_MAP, none, "dx = dy y'(x), y as in fwd", "dy[*] x[*] -> dx[*]", \
+        KBKI_SIZES_ROWS, 18 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD) \
+    row(silu, fwd, KBK_MAP, none, "y = x / (1 + exp(-x))", "x[*] -> y[*]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30, \
+        KBKI_CHECK_ACTIVATION) \
+    row(silu, bwd, KBK_MAP, none, "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))", "dy[*] x[*] -> dx[*]", \
         KBKI_SIZES_ROWS, 8 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)
-#define KBK_TABLE_activation(row)                                                                                \
-    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                         \
-    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
-    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial")        \
-    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
-    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
-    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14")           \
-    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
-    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
+#define KBK_TABLE_activation(row) \
+    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial") \
+    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial") \
+    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial") \
+    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
+    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14") \
+    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
+    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
     row(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 
-#define KBK_OPS_dropout(row)                                                                                     \
-    row(dropout, fwd, KBK_MAP, none, "y = keep ? x / (1 - p) : 0", "x[*] -> y[*]; p=0.1 seed=0",                 \
-        KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)                                                                 \
-    row(dropout, bwd, KBK_MAP, none, "dx = keep ? dy / (1 - p) : 0, same mask as fwd",                           \
+#define KBK_OPS_dropout(row) \
+    row(dropout, fwd, KBK_MAP, none, "y = keep ? x / (1 - p) : 0", "x[*] -> y[*]; p=0.1 seed=0", \
+        KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT) \
+    row(dropout, bwd, KBK_MAP, none, "dx = keep ? dy / (1 - p) : 0, same mask as fwd", \
         "dy[*] -> dx[*]; p=0.1 seed=0", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)
-#define KBK_TABLE_dropout(row)                                                                                   \
-    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+#define KBK_TABLE_dropout(row) \
+    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element") \
     row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
-    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")                      \
-    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight") \
+    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element") \
     row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
     row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")
 
-#define KBK_OPS_softmax(row)                                                                                     \
-    row(softmax, fwd, KBK_ROWS, none, "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)",            \
-        "x[*,C] -> y[*,C]", KBKI_SIZES_ROWS, 5 * 15 + 3, 2 * 30,                                                 \
-        KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))                                                      \
-    row(softmax, bwd, KBK_ROWS, none, "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])",                       \
-        "dy[*,C] y[*,C] -> dx[*,C]", KBKI_SIZES_ROWS, 4 * 15, 3 * 30,                                            \
+#define KBK_OPS_softmax(row) \
+    row(softmax, fwd, KBK_ROWS, none, "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)", \
+        "x[*,C] -> y[*,C]", KBKI_SIZES_ROWS, 5 * 15 + 3, 2 * 30, \
+        KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(softmax, bwd, KBK_ROWS, none, "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])", \
+        "dy[*,C] y[*,C] -> dx[*,C]", KBKI_SIZES_ROWS, 4 * 15, 3 * 30, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_softmax(row)                                                                                   \
-    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
-    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction")      \
-    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
-    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read")    \
-    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
-    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
-    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
-    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
-    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async")        \
+#define KBK_TABLE_softmax(row) \
+    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes") \
+    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads") \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction") \
+    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read") \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read") \
+    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB") \
+    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes") \
+    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads") \
+    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read") \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async") \
     row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 
-#define KBK_OPS_layernorm(row)                                                                                   \
-    row(layernorm, fwd, KBK_ROWS, none, "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]",                       \
+#define KBK_OPS_layernorm(row) \
+    row(layernorm, fwd, KBK_ROWS, none, "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]", \
         "x[*,C] w[C] b[C] -> y[*,C] mean[*] rstd[*]", KBKI_SIZES_ROWS, 7 * 15 + 4 * 3, 2 * 30 + 2 * 10 + 2 * 12, \
-        KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))                                                      \
-    row(layernorm, bwd, KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db",           \
-        "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]",                                            \
-        KBKI_SIZES_ROWS, 13 * 15 + 2 * 3, 3 * 30 + 3 * 10 + 2 * 12,                                              \
+        KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(layernorm, bwd, KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db", \
+        "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]", \
+        KBKI_SIZES_ROWS, 13 * 15 + 2 * 3, 3 * 30 + 3 * 10 + 2 * 12, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_layernorm(row)                                                                                 \
-    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")         \
-    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
-    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
-    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
-    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+#define KBK_TABLE_layernorm(row) \
+    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes") \
+    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache") \
+    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
+    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched") \
+    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
+    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
-#define KBK_OPS_rmsnorm(row)                                                                                     \
-    row(rmsnorm, fwd, KBK_ROWS, none, "y[r,c] = x[r,c] rstd[r] w[c]", "x[*,C] w[C] -> y[*,C] rstd[*]",           \
-        KBKI_SIZES_ROWS, 4 * 15 + 3 * 3, 2 * 30 + 10 + 12, KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))   \
-    row(rmsnorm, bwd, KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw",                            \
-        "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 9 * 15 + 3, 3 * 30 + 2 * 10 + 12,       \
+#define KBK_OPS_rmsnorm(row) \
+    row(rmsnorm, fwd, KBK_ROWS, none, "y[r,c] = x[r,c] rstd[r] w[c]", "x[*,C] w[C] -> y[*,C] rstd[*]", \
+        KBKI_SIZES_ROWS, 4 * 15 + 3 * 3, 2 * 30 + 10 + 12, KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(rmsnorm, bwd, KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw", \
+        "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 9 * 15 + 3, 3 * 30 + 2 * 10 + 12, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_rmsnorm(row)                                                                                   \
-    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")           \
-    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
-    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
-    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
-    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+#define KBK_TABLE_rmsnorm(row) \
+    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes") \
+    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache") \
+    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
+    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched") \
+    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
+    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
+    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
-#define KBK_OPS_sum(row)                                                                                         \
-    row(sum, run, KBK_SUM, sum, "out = sum(x)", "x[*] -> out[]", KBKI_SIZES_ROWS, 15, 30 + 4,                    \
+#define KBK_OPS_sum(row) \
+    row(sum, run, KBK_SUM, sum, "out = sum(x)", "x[*] -> out[]", KBKI_SIZES_ROWS, 15, 30 + 4, \
         KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0))
-#define KBK_TABLE_sum(row)                                                                                       \
-    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+#define KBK_TABLE_sum(row) \
+    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread") \
     row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
-    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
+    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp") \
     row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")
 
-#define KBK_OPS_mse(row)                                                                                         \
-    row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]",                                   \
-        KBKI_SIZES_ROWS, 3 * 15 + 1, 2 * 30 + 4, KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0))                \
-    row(mse, bwd, KBK_MAP, none, "dx = (2 g / n) (x - y)", "x[*] y[*] g[] -> dx[*]",                             \
+#define KBK_OPS_mse(row) \
+    row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]", \
+        KBKI_SIZES_ROWS, 3 * 15 + 1, 2 * 30 + 4, KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)) \
+    row(mse, bwd, KBK_MAP, none, "dx = (2 g / n) (x - y)", "x[*] y[*] g[] -> dx[*]", \
         KBKI_SIZES_ROWS, 2 * 15 + 2, 3 * 30 + 4, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_mse(row)                                                                                       \
-    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+#define KBK_TABLE_mse(row) \
+    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread") \
     row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
-    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")     \
-    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
+    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums") \
+    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
     row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 
-#define KBK_OPS_weighted_sum(row)                                                                                \
-    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]", "x[*,C] w[C] -> y[*]",        \
-        KBKI_SIZES_ROWS, 2 * 15, 30 + 6 + 10, KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                 \
-    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]",       \
-        "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30 + 6 + 2 * 10,                      \
+#define KBK_OPS_weighted_sum(row) \
+    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]", "x[*,C] w[C] -> y[*]", \
+        KBKI_SIZES_ROWS, 2 * 15, 30 + 6 + 10, KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]", \
+        "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30 + 6 + 2 * 10, \
         KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_weighted_sum(row)                                                                              \
-    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced")                   \
-    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums")     \
-    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding")        \
-    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")              \
-    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")         \
-    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")    \
-    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx")      \
-    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
-    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx")  \
-    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")     \
+#define KBK_TABLE_weighted_sum(row) \
+    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced") \
+    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums") \
+    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding") \
+    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read") \
+    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight") \
+    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw") \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx") \
+    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1") \
+    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx") \
+    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses") \
     row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
 
-#define KBK_OPS_transpose(row)                                                                                   \
-    row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30,  \
+#define KBK_OPS_transpose(row) \
+    row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30, \
         KBKI_EXACT)
-#define KBK_TABLE_transpose(row)                                                                                 \
-    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")        \
+#define KBK_TABLE_transpose(row) \
+    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes") \
     row(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile in shared memory, bank conflicts") \
-    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                    \
+    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts") \
     row(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
 
-#define KBK_OPS_cross_entropy(row)                                                                               \
-    row(cross_entropy, fwd, KBK_ROWS, ce, "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])",        \
-        "x[*,C] t[*] -> loss[*] lse[*]", KBKI_SIZES_LOGITS, 4 * 15 + 3 * 3, 30 + 3 * 12,                         \
-        KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6))                                                \
-    row(cross_entropy, bwd, KBK_ROWS, none, "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))",                  \
-        "x[*,C] t[*] lse[*] g[] -> dx[*,C]", KBKI_SIZES_LOGITS, 3 * 15 + 3, 2 * 30 + 2 * 12 + 4,                 \
-        KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9))                                            \
-    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])",   \
-        "x[*,C] t[*] -> loss[*] dx[*,C]; scale=1.0", KBKI_SIZES_LOGITS, 5 * 15 + 5 * 3, 2 * 30 + 2 * 12,         \
+#define KBK_OPS_cross_entropy(row) \
+    row(cross_entropy, fwd, KBK_ROWS, ce, "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])", \
+        "x[*,C] t[*] -> loss[*] lse[*]", KBKI_SIZES_LOGITS, 4 * 15 + 3 * 3, 30 + 3 * 12, \
+        KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)) \
+    row(cross_entropy, bwd, KBK_ROWS, none, "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))", \
+        "x[*,C] t[*] lse[*] g[] -> dx[*,C]", KBKI_SIZES_LOGITS, 3 * 15 + 3, 2 * 30 + 2 * 12 + 4, \
+        KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)) \
+    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])", \
+        "x[*,C] t[*] -> loss[*] dx[*,C]; scale=1.0", KBKI_SIZES_LOGITS, 5 * 15 + 5 * 3, 2 * 30 + 2 * 12, \
         KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9))
-#define KBK_TABLE_cross_entropy(row)                                                                             \
-    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather")   \
-    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read")         \
-    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
-    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd")             \
-    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards")   \
-    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
+#define KBK_TABLE_cross_entropy(row) \
+    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather") \
+    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read") \
+    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread") \
+    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
+    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread") \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd") \
+    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards") \
+    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read") \
     row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
 
-#define KBK_OPS_embedding(row)                                                                                   \
-    row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]",                     \
-        KBKI_SIZES_LOOKUP, 0, (3 + 3) * 10 + 12, KBKI_EXACT)                                                     \
-    row(embedding, bwd, KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v",           \
-        "dy[*,C] ids[*] -> dW[V,C]; vocabulary=", KBKI_SIZES_LOOKUP, 15, (3 + 7) * 10 + 12,                      \
+#define KBK_OPS_embedding(row) \
+    row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]", \
+        KBKI_SIZES_LOOKUP, 0, (3 + 3) * 10 + 12, KBKI_EXACT) \
+    row(embedding, bwd, KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v", \
+        "dy[*,C] ids[*] -> dW[V,C]; vocabulary=", KBKI_SIZES_LOOKUP, 15, (3 + 7) * 10 + 12, \
         KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0))
-#define KBK_TABLE_embedding(row)                                                                                 \
-    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread")      \
-    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
-    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
+#define KBK_TABLE_embedding(row) \
+    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
+    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses") \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread") \
+    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32") \
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
-#define KBK_OPS_rope(row)                                                                                        \
-    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)",                    \
-        "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
-        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
-                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
+#define KBK_OPS_rope(row) \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)", \
+        "x[R,H,D] cs[R,D] -> y[R,H,D]", \
+        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; " \
+                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128", \
                    "batch_size x sequence_length x heads x tensor_dimension: small 1x64x4x64; medium 1x128x8x64"), \
         6 * 3 * 2, 2 * 30 + 4 * 15, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))
-#define KBK_TABLE_rope(row)                                                                                      \
-    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns")                    \
+#define KBK_TABLE_rope(row) \
+    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns") \
     row(rope,      fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per thread")
 
-#define KBK_OPS_matmul(row)                                                                                      \
-    row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)",                    \
-        "A[M|K] B[K|N] -> C[M|N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,              \
-        KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))                                                       \
-    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16",                \
-        "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4,           \
+#define KBK_OPS_matmul(row) \
+    row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)", \
+        "A[M|K] B[K|N] -> C[M|N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2, \
+        KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)) \
+    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16", \
+        "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4, \
         KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0))
-#define KBK_TABLE_matmul(row)                                                                                    \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows")    \
-    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns")            \
-    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
-    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
-    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles")  \
-    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
-    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")        \
-    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
-    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep")      \
-    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA")             \
-    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory")        \
-    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products")       \
-    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages")  \
-    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
-    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
-    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
-    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed")  \
-    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment")    \
-    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied")   \
+#define KBK_TABLE_matmul(row) \
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows") \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns") \
+    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory") \
+    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread") \
+    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread") \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles") \
+    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles") \
+    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K") \
+    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element") \
+    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep") \
+    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA") \
+    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory") \
+    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products") \
+    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages") \
+    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups") \
+    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands") \
+    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B") \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed") \
+    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage") \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment") \
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied") \
     row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
-    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
-    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
-    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
+    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C") \
+    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32") \
+    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K") \
     row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "tile size by shape (up to 256 x 128); split-K") \
     KBKI_CUBLAS(row(matmul, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")) \
     KBKI_CUBLAS(row(matmul_e4m3, fwd, cublas, 99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation"))
 
-#define KBK_OPS_bmm(row)                                                                                         \
-    row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul",                                          \
-        "A[Z,M|K] B[Z,K|N] -> C[Z,M|N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
+#define KBK_OPS_bmm(row) \
+    row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul", \
+        "A[Z,M|K] B[Z,K|N] -> C[Z,M|N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2, \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))
-#define KBK_TABLE_bmm(row)                                                                                       \
-    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
-    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel")    \
+#define KBK_TABLE_bmm(row) \
+    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel") \
     row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
-#define KBK_OPS_attention(row)                                                                                   \
-    row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not",        \
-        "q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] -> o[B,H,S|D] lse[B,H,S]; causal=False",                               \
-        KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0))       \
-    row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse",            \
-        "do[B,H,S|D] q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] o[B,H,S|D] lse[B,H,S] "                                    \
-        "-> dq[B,H,S|D] dk[B,H,S|D] dv[B,H,S|D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12,    \
+#define KBK_OPS_attention(row) \
+    row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not", \
+        "q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] -> o[B,H,S|D] lse[B,H,S]; causal=False", \
+        KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0)) \
+    row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse", \
+        "do[B,H,S|D] q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] o[B,H,S|D] lse[B,H,S] " \
+        "-> dq[B,H,S|D] dk[B,H,S|D] dv[B,H,S|D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12, \
         KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0))
-#define KBK_TABLE_attention(row)                                                                                 \
-    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles")    \
-    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
-    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
-    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
-    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
-    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
-    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate")   \
-    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape")   \
-    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
-    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
+#define KBK_TABLE_attention(row) \
+    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes") \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles") \
+    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs") \
+    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate") \
+    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering") \
+    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization") \
+    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers") \
+    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate") \
+    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape") \
+    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory") \
+    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs") \
+    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate") \
     row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
     row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "like flashmma, with wgmma and TMA") \
     KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "batched GEMMs of cuBLAS, own softmax kernel"))
 
 // The closed list of variant names: a row with any other name does not compile.
-#define KBKI_WORDS(word)                                                                                         \
-    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
-    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
-    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
-    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
-    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
-    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable)          \
+#define KBKI_WORDS(word) \
+    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp) \
+    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split) \
+    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync) \
+    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop) \
+    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash) \
+    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable) \
     word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBKI_OPS_OF(group, row) KBK_OPS_##group(row)
 #define KBKI_TABLE_OF(group, row) KBK_TABLE_##group(row)
