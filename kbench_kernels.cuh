@@ -1000,7 +1000,7 @@ KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor
     const char* at = p ? p + strcspn(p, "]") - 1 : NULL;
     if (!p || !memchr(p, '|', (size_t)(at - p))) return l;
     for (; at > p; at -= 2)
-        l.size[l.dims++] = *at == 'H'               ? s->heads
+        l.size[l.dims++] = *at == 'H'                 ? s->heads
                            : *at == 'Z' || *at == 'B' ? s->batch
                            : *at == 'K'               ? s->k
                            : *at == 'M' || *at == 'S' ? s->rows
