@@ -32,8 +32,8 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. Launchers that a program calls directly do not check for NULL pointers.
+   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, strides that let elements
+   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -998,17 +998,15 @@ KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor
     const char* p = strchr(op->signature, '[');
     for (int i = 0; i < tensor && p; i++) p = strchr(p + 1, '[');
     const char* at = p ? p + strcspn(p, "]") - 1 : NULL;
+    // whether the operand is stored transposed, so that its last two dimensions are exchanged
+    const int turned = op->family == KBK_GEMM && tensor < 2 && s->layout == (tensor ? KBK_NT : KBK_TN);
     if (!p || !memchr(p, '|', (size_t)(at - p))) return l;
-    for (; at > p; at -= 2)
-        l.size[l.dims++] = *at == 'H'                 ? s->heads
-                           : *at == 'Z' || *at == 'B' ? s->batch
-                           : *at == 'K'               ? s->k
-                           : *at == 'M' || *at == 'S' ? s->rows
-                                                      : s->cols;
-    if (op->family == KBK_GEMM && tensor < 2 && s->layout == (tensor ? KBK_NT : KBK_TN)) {
-        const int64_t size = l.size[0];
-        l.size[0] = l.size[1], l.size[1] = size;
-    }
+    for (; at > p; at -= 2, l.dims++)
+        l.size[l.dims < 2 ? l.dims ^ turned : l.dims] = *at == 'H'                 ? s->heads
+                                                        : *at == 'Z' || *at == 'B' ? s->batch
+                                                        : *at == 'K'               ? s->k
+                                                        : *at == 'M' || *at == 'S' ? s->rows
+                                                                                   : s->cols;
     for (int d = 1; d < l.dims; d++) {
         l.step[d] = s->strides[tensor][d - 1];
         // unsigned, because kbk_check_shape rejects products that overflow only afterwards
@@ -1120,7 +1118,6 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-// Returns NULL if the strides are valid, otherwise a text that says why not.
 KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, double limit) {
     for (int i = 0; i < KBK_MAX_TENSORS; i++) {
         const int64_t* given = s->strides[i];
@@ -8867,9 +8864,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     *io = {};
     io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
     const bool tn = s->layout == KBK_TN, nt = s->layout == KBK_NT;
-    auto stride = [&](int i, int d, int64_t dense) {
-        return sizeof(T) > 1 && s->strides[i][d] ? s->strides[i][d] : dense;
-    };
+    auto stride = [s](int i, int d, int64_t dense) { return s->strides[i][d] ? s->strides[i][d] : dense; };
     io->m = m, io->n = n, io->k = k, io->deep = k;
     io->lda = stride(0, 0, tn ? m : k), io->ldb = stride(1, 0, nt ? k : n), io->ldc = stride(2, 0, n);
     io->am = tn ? 1 : io->lda, io->ak = tn ? io->lda : 1, io->bk = nt ? 1 : io->ldb, io->bn = nt ? io->ldb : 1;
@@ -11915,8 +11910,8 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         const kbk_shape* s = &a->s;
         kbki_mm<T> io;
         int64_t ctas;
-        const char* no = kbki_mm_args(a, 64, 64, &io, &ctas);
-        if (no || ctas == 0) return no;
+        const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+        if (why || ctas == 0) return why;
         bool thin = s->layout == KBK_NT && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
                     s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
         bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
@@ -11924,7 +11919,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
             // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
             // required size does not depend on the alignment of the operands.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
-            const char* why = kbki_needs_hopper();
+            why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
             return why ? why : kbki_mm_thin<T>(a, st);
         }
@@ -11938,7 +11933,6 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                  and threads load B' into registers. In layout TN, A is first transposed into the workspace
                  (4*M*K bytes). If the rows of B are not 16-byte aligned, B is transposed as well (4*K*N bytes)
     check        norm-wise 1.5e-3; per element 6 ulp of 10-bit mantissas, of the expected size, as for matmul */
-#define KBKI_TEXT_TF32_STRIDES "tf32 transposes this operand, which then must be contiguous: use warptile or regblock"
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /*  Operands of a tf32 product whose first operand is not K-major. In shared memory, the first operand consists
@@ -11987,7 +11981,7 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     kbk_args turn = {};
     size_t copy = kbki_tf32_copy(s, batch, b);
     if (!copy) return NULL;
-    if (s->strides[b][0] || s->strides[b][1]) return KBKI_TEXT_TF32_STRIDES;
+    if (s->strides[b][0] || s->strides[b][1]) return "tf32 transposes only contiguous operands: use regblock";
     turn.s.rows = batch * io->k, turn.s.cols = b ? io->n : io->m, turn.in[0] = a->in[b];
     turn.out[0] = (char*)a->workspace + KBK_TICKETS;
     (b ? io->b : io->a) = (const T*)turn.out[0], (b ? io->ldb : io->lda) = batch * io->k,
@@ -12576,8 +12570,7 @@ KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, 
 __device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
     return head / span * step.z + head % span * step.y;
 }
-// Returns whether all strides are multiples of 16 bytes.
-KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; }
+KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
 // Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
 // there is nothing to compute.
