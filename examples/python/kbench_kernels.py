@@ -716,7 +716,7 @@ class Operation:
     @property
     def signature(self) -> str:
         """Returns the inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]". The * stands for any
-        number of dimensions."""
+        number of dimensions. Dimensions before a bar may have strides, for example "A[M|K]"."""
         return self._parsed("nn").text
 
     @property
