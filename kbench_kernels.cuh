@@ -33,7 +33,8 @@
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
    kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, strides that let elements
-   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL pointers.
+   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL
+   pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -8771,8 +8772,8 @@ KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// A 16-bit operand is copied to padded rows if a stride is not a multiple of 16 bytes. kbki_mm_pitch returns the number of
-// elements of a padded row. `line` is the number of elements of a row before padding.
+// A 16-bit operand is copied to padded rows if a stride is not a multiple of 16 bytes. Returns the number of elements
+// of a padded row. `line` is the number of elements of a row before padding.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
@@ -8884,8 +8885,8 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
-// consecutive rows, or (ld | stride of the batch) for the matrices of a batch. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
+// Returns whether every row of a matrix starts on a 16-byte boundary, and can be read in 16-byte vectors to its end. p:
+// first row; ld: elements between consecutive rows, or (ld | stride of the batch) for the matrices of a batch.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
@@ -8965,7 +8966,8 @@ __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, in
 template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc, const float* scale_a, const float* scale_b) {
+                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc, const float* scale_a,
+                            const float* scale_b) {
     // the odd pitch of 33 floats avoids bank conflicts of transposed writes
     __shared__ float sa[32][33], sb[32][33];
     int x = threadIdx.x, y = threadIdx.y;
@@ -8991,8 +8993,8 @@ __global__ void __launch_bounds__(1024)
 // column.
 template <class T>
 __global__ void __launch_bounds__(512)
-    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc) {
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                            int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
@@ -9035,8 +9037,8 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. ld: elements between rows. If `wide` is true, one store writes all four
-// elements.
+// Writes v[0] to v[3] to row i of an m x n matrix, from column j on, by one store if `wide` is true. ld: elements
+// between rows.
 template <class T>
 __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t ld, int64_t i, int64_t j,
                                             const float* v, bool wide) {
@@ -9172,8 +9174,8 @@ const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int 
     int64_t ctas;
     const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn,
-                                               io.ldc, more...);
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, io.ldc,
+                                               more...);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -9386,9 +9388,9 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 // Kernel of variant `swizzle`: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles
 // with 64 elements along k.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                                int64_t depth, int64_t lda, int64_t ldb,
-                                                                int64_t ldc) {
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
+                             int64_t ldb, int64_t ldc) {
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9562,8 +9564,8 @@ __device__ __forceinline__ void kbki_step_store(T* c, int64_t ldc, int m, int n,
     and wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int64_t ldc, int m, int n, int depth) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9884,8 +9886,8 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
 // only when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int64_t ldc, int m, int n, int depth) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10632,8 +10634,8 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
 // Copies the rows of matrices to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
 // row. A matrix has `per` rows, ld elements apart; matrices are `apart` elements apart. lines: rows of all matrices.
 template <class T>
-__global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length,
-                                                        int64_t per, int64_t ld, int64_t apart) {
+__global__ void __launch_bounds__(256)
+    kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length, int64_t per, int64_t ld, int64_t apart) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
     if (line >= lines) return;
     from += line / per * apart + line % per * ld;
@@ -10651,8 +10653,7 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t li
     int64_t pitch = kbki_mm_pitch(length), all = lines * batch;
     if ((*ld | *stride) % 8 == 0 || all * length == 0) return NULL;
     if (!kbki_grid_ok(kbki_ceil(all, 8))) return KBKI_TEXT_GRID;
-    kbki_mma_align_k<T>
-        <<<(unsigned)kbki_ceil(all, 8), 256, 0, st>>>(*p, *room, all, length, lines, *ld, *stride);
+    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(all, 8), 256, 0, st>>>(*p, *room, all, length, lines, *ld, *stride);
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
@@ -12346,7 +12347,8 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
-    strides strides[i][0] between rows of A, B or C, strides[i][1] between their products. The backward pass of bmm consists of two batched products.
+    strides strides[i][0] between rows of A, B or C, strides[i][1] between their products
+    The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as for matmul
@@ -12548,8 +12550,8 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
-    int span;          // heads per batch element; all heads if all tensors are contiguous
-    longlong3 step[4]; // strides of q, k, v and o; x: rows, y: heads, z: batch
+    int span;           // heads per batch element; all heads if all tensors are contiguous
+    longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
 // Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
@@ -12603,8 +12605,8 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
 }
 
 // Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
-// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128. Strides: the kernel's last parameters
-// are the heads per batch element, the strides of q, k and v, and the strides of o (x: rows, y: heads, z: batch).
+// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128. Strides: whether the kernel's last
+// parameters are the heads per batch element, the strides of q, k and v, and those of o (x: rows, y: heads, z: batch).
 template <class T, bool Strides = false, class Kernel>
 const char* kbki_attn_launch(const kbk_args* a, Kernel* at_64, Kernel* at_128, int rows, unsigned threads,
                              size_t bytes_64, size_t bytes_128, kbk_stream st) {
@@ -14898,9 +14900,8 @@ template <class T, int Dim, class Launch>
 const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
-    kbki_attn_stat_k<T, Dim>
-        <<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads, io.rows, io.vector,
-                                          io.span, io.step[0], io.step[4]);
+    kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads,
+                                                              io.rows, io.vector, io.span, io.step[0], io.step[4]);
     const char* why = kbki_launched();
     if (!why) why = launch();
     return why ? why

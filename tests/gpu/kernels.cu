@@ -468,8 +468,8 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         const kbk_layout l = kbk_layout_of(v->op, s, i);
         // tf32 transposes contiguous operands only
         const bool turned = tf32 && (i ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN);
-        whole = whole && (turned ? !s->strides[i][0] && !s->strides[i][1]
-                                 : (l.step[1] | l.step[2]) % (tf32 ? 4 : 8) == 0);
+        whole = whole &&
+                (turned ? !s->strides[i][0] && !s->strides[i][1] : (l.step[1] | l.step[2]) % (tf32 ? 4 : 8) == 0);
     }
     // TMA also stores C
     if (!strcmp(v->name, "tma"))

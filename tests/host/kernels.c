@@ -108,8 +108,13 @@ static void test_strides(void) {
     l = kbk_layout_of(bmm, &s, 2);
     check(kbk_offset(&l, 44) == 2 * 5 + 2 * 15 + 4 && !kbk_check_shape(bmm, &s), "products beside each other");
     for (int i = 0; i < 7; i++) {
-        static const int64_t wrong[7][4] = { { 2, 15, 4, 0 },  { 2, 14, 5, 0 }, { 2, 4, 0, 0 }, { 0, -8, 0, 0 },
-                                             { 0, 8, 0, 1 },   { 3, 8, 0, 0 },  { 1, (int64_t)1 << 60, 0, 0 } };
+        static const int64_t wrong[7][4] = { { 2, 15, 4, 0 },
+                                             { 2, 14, 5, 0 },
+                                             { 2, 4, 0, 0 },
+                                             { 0, -8, 0, 0 },
+                                             { 0, 8, 0, 1 },
+                                             { 3, 8, 0, 0 },
+                                             { 1, (int64_t)1 << 60, 0, 0 } };
         memset(s.strides, 0, sizeof s.strides);
         memcpy(s.strides[wrong[i][0]], wrong[i] + 1, sizeof s.strides[0]);
         check(kbk_check_shape(bmm, &s) != NULL, "strides that must be rejected");
@@ -118,7 +123,8 @@ static void test_strides(void) {
     memset(s.strides, 0, sizeof s.strides);
     s.batch = 2, s.heads = 4, s.cols = 5, s.strides[0][0] = 60, s.strides[0][1] = 5, s.strides[0][2] = 180;
     l = kbk_layout_of(kbk_find_op("attention", "fwd"), &s, 0);
-    check(l.dims == 4 && kbk_offset(&l, ((1 * 4 + 2) * 3 + 1) * 5 + 3) == 180 + 2 * 5 + 60 + 3, "q in a packed tensor");
+    check(l.dims == 4 && kbk_offset(&l, ((1 * 4 + 2) * 3 + 1) * 5 + 3) == 180 + 2 * 5 + 60 + 3,
+          "q in a packed tensor");
     check(!kbk_check_shape(kbk_find_op("attention", "fwd"), &s), "q in a packed tensor is valid");
     s.strides[4][0] = 4;
     check(kbk_check_shape(kbk_find_op("attention", "fwd"), &s) != NULL, "strides of lse");
