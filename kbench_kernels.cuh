@@ -8778,8 +8778,7 @@ KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
-    const int64_t apart = (s->strides[b][0] ? s->strides[b][0] : line) | s->strides[b][1];
-    return line && apart % 8 ? whole / line * kbki_mm_pitch(line) : 0;
+    return line && (line | s->strides[b][0] | s->strides[b][1]) % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
 // Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256
 // bytes. If neither A nor B is copied, the result is 0.
@@ -8843,6 +8842,9 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
     // leading dimensions: elements between consecutive rows of A, of B, or of C in memory
     int64_t lda, ldb, ldc;
+    // bitwise OR of the row length, the leading dimension and the batch stride of A, of B, and of C. If a power of two
+    // divides this number, it divides all three.
+    int64_t unit_a, unit_b, unit_c;
     // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
     // grid.y is limited to 65535
     int64_t across, down;
@@ -8870,7 +8872,8 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     io->lda = stride(0, 0, tn ? m : k), io->ldb = stride(1, 0, nt ? k : n), io->ldc = stride(2, 0, n);
     io->am = tn ? 1 : io->lda, io->ak = tn ? io->lda : 1, io->bk = nt ? 1 : io->ldb, io->bn = nt ? io->ldb : 1;
     io->sa = stride(0, 1, (tn ? k : m) * io->lda), io->sb = stride(1, 1, (nt ? n : k) * io->ldb);
-    io->sc = stride(2, 1, m * io->ldc);
+    io->sc = stride(2, 1, m * io->ldc), io->unit_c = io->ldc | io->sc | n;
+    io->unit_a = io->lda | io->sa | (tn ? m : k), io->unit_b = io->ldb | io->sb | (nt ? k : n);
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "unknown layout";
@@ -8885,10 +8888,10 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether every row of a matrix starts on a 16-byte boundary, and can be read in 16-byte vectors to its end. p:
-// first row; ld: elements between consecutive rows, or (ld | stride of the batch) for the matrices of a batch.
-template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
-    return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
+// Returns whether all rows of a matrix can be accessed in 16-byte vectors: every row starts on a 16-byte boundary, and
+// no vector covers elements of a row and elements behind it. p: first row; unit: see kbki_mm.
+template <class T> bool kbki_mm_wide(const T* p, int64_t unit) {
+    return kbki_aligned(p, 16) && unit % KBKI_WIDTH(T) == 0;
 }
 // Launches a batch of products. blockIdx.z is the index of the product; a launch has at most 65535 products.
 template <class T, class Launch>
@@ -9201,7 +9204,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_vec_k<T, l.a, l.b>
             <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
@@ -9420,7 +9423,7 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return kbk_matmul_fwd_warpmma<T>(a, st);
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_swizzle_k<T, l.a, l.b>
@@ -9495,9 +9498,9 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     if (why || ctas == 0) return why;
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) return kbki_mm_zeros(io, 1, st);
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
-    if (Store && !kbki_mm_wide(io.c, io.ldc)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
+    if (Store && !kbki_mm_wide(io.c, io.unit_c)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
                   : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
     if (!why)
@@ -10238,7 +10241,7 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    bool wide = kbki_mm_wide(io.b, io.unit_b) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.unit_a));
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide)
             kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
@@ -10270,7 +10273,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    bool wide = kbki_mm_wide(io.b, io.unit_b) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.unit_a));
     why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
         return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
@@ -10619,7 +10622,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.a, io.lda | io.sa) && kbki_mm_wide(io.b, io.ldb | io.sb);
+    bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             if (wide)
@@ -10644,22 +10647,22 @@ __global__ void __launch_bounds__(256)
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + i, n);
     }
 }
-// If a stride of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to *room. Each
-// product has `lines` rows of `length` elements. Sets *p, *ld and *stride to the address, the leading dimension and
-// the batch stride of the copy, and moves *room to the end of the copy.
+// If *unit, as in kbki_mm, is not a multiple of 16 bytes, copies an operand of all `batch` products to *room. Each
+// product has `lines` rows of `length` elements. Sets *p, *unit, *ld and *stride to the address, the unit, the leading
+// dimension and the batch stride of the copy, and moves *room to the end of the copy.
 template <class T>
-const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t lines, int64_t length, int64_t batch,
-                           T** room, kbk_stream st) {
+const char* kbki_mma_align(const T** p, int64_t* unit, int64_t* ld, int64_t* stride, int64_t lines, int64_t length,
+                           int64_t batch, T** room, kbk_stream st) {
     int64_t pitch = kbki_mm_pitch(length), all = lines * batch;
-    if ((*ld | *stride) % 8 == 0 || all * length == 0) return NULL;
+    if (*unit % 8 == 0 || all * length == 0) return NULL;
     if (!kbki_grid_ok(kbki_ceil(all, 8))) return KBKI_TEXT_GRID;
     kbki_mma_align_k<T><<<(unsigned)kbki_ceil(all, 8), 256, 0, st>>>(*p, *room, all, length, lines, *ld, *stride);
-    *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
+    *p = *room, *unit = *ld = pitch, *stride = lines * pitch, *room += all * pitch;
     return kbki_launched();
 }
-// Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
-// copied them.
-template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
+// Returns whether all rows of an operand can be accessed in 16-byte vectors, at least after kbki_mma_align has copied
+// them.
+template <class T> bool kbki_mm_alignable(const T* p, int64_t unit) { return kbki_aligned(p, 16) || unit % 8; }
 // Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
 // workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
@@ -10669,8 +10672,10 @@ template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, k
     T* room = (T*)((char*)a->workspace + KBK_TICKETS);
     const bool tn = a->s.layout == KBK_TN, nt = a->s.layout == KBK_NT;
     const int64_t m = io->m, n = io->n, k = io->k;
-    if (!why) why = kbki_mma_align(&io->a, &io->lda, &io->sa, tn ? k : m, tn ? m : k, batch, &room, st);
-    if (!why) why = kbki_mma_align(&io->b, &io->ldb, &io->sb, nt ? n : k, nt ? k : n, batch, &room, st);
+    if (!why)
+        why = kbki_mma_align(&io->a, &io->unit_a, &io->lda, &io->sa, tn ? k : m, tn ? m : k, batch, &room, st);
+    if (!why)
+        why = kbki_mma_align(&io->b, &io->unit_b, &io->ldb, &io->sb, nt ? n : k, nt ? k : n, batch, &room, st);
     a->workspace = (char*)a->workspace + copies, a->workspace_bytes -= copies;
     return why;
 }
@@ -10698,7 +10703,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    if (!(kbki_mm_alignable(io.a, io.lda | io.sa) && kbki_mm_alignable(io.b, io.ldb | io.sb)))
+    if (!(kbki_mm_alignable(io.a, io.unit_a) && kbki_mm_alignable(io.b, io.unit_b)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
@@ -11287,7 +11292,7 @@ template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
-    if (!kbki_mm_wide(io.a, io.lda | io.sa) || !kbki_mm_wide(io.b, io.ldb | io.sb)) return KBKI_TEXT_TMA;
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return KBKI_TEXT_TMA;
     why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
                   : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
     if (why) return why;
@@ -11307,7 +11312,7 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
     io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
-    io.store = kbki_mm_wide(io.c, io.ldc | io.sc);
+    io.store = kbki_mm_wide(io.c, io.unit_c);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) return kbki_mm_zeros(io, batch, st);
     if (!kbki_grid_ok((io.down + Plan::pair) * io.across * batch)) return KBKI_TEXT_GRID;
@@ -11834,8 +11839,8 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
 // Rewrites the product C = A B as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
-    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
-    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
+    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.unit_a = io->unit_b, to.m = io->n;
+    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.unit_b = io->unit_a, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
 // Returns the list of tuned choices of configurations of this process. The first call reads the file that the
@@ -11901,7 +11906,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0 || (why = kbki_needs_hopper()) != NULL) return why;
-    if (io.k && !(kbki_mm_alignable(io.a, io.lda | io.sa) && kbki_mm_alignable(io.b, io.ldb | io.sb)))
+    if (io.k && !(kbki_mm_alignable(io.a, io.unit_a) && kbki_mm_alignable(io.b, io.unit_b)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     return kbki_wg_chosen(&rest, io, batch, st);
@@ -11915,7 +11920,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         if (why || ctas == 0) return why;
         bool thin = s->layout == KBK_NT && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
                     s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
-        bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
+        bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
         if (thin && wide) {
             // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
             // required size does not depend on the alignment of the operands.
@@ -11986,7 +11991,7 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     turn.s.rows = batch * io->k, turn.s.cols = b ? io->n : io->m, turn.in[0] = a->in[b];
     turn.out[0] = (char*)a->workspace + KBK_TICKETS;
     (b ? io->b : io->a) = (const T*)turn.out[0], (b ? io->ldb : io->lda) = batch * io->k,
-                 (b ? io->sb : io->sa) = io->k;
+                 (b ? io->sb : io->sa) = (b ? io->unit_b : io->unit_a) = io->k;
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
@@ -12570,7 +12575,8 @@ KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, 
 }
 // Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
 __device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
-    return head / span * step.z + head % span * step.y;
+    const int batch = head < span ? 0 : head / span; // the comparison avoids a division for contiguous tensors
+    return batch * step.z + (head - batch * span) * step.y;
 }
 KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
@@ -12685,9 +12691,11 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 // in memory; the remaining rows of the copy are set to zero. ld: elements between rows in memory.
 template <int Dim, int Rows, int Threads, int Pitch, class T, class Ld = int>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left, Ld ld = Dim) {
+    constexpr int Step = Threads / Dim; // rows per pass
+    const int r = threadIdx.x / Dim, c = threadIdx.x % Dim;
+    from += r * ld + c;
 #pragma unroll 8
-    for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
-        to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i / Dim * ld + i % Dim]) : 0.0f;
+    for (int i = 0; i < Rows; i += Step, from += Step * ld) to[r + i][c] = r + i < left ? kbki_float(*from) : 0.0f;
 }
 /*  Kernel of variant `online`: one warp processes one row of q. For each tile of 32 keys, a lane computes one
     score and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the
@@ -13824,7 +13832,7 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
-        const int batch = item.head / work.io.span, head = item.head - batch * work.io.span;
+        const int batch = item.head < work.io.span ? 0 : item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
@@ -15067,7 +15075,7 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
-            const int batch = head / heads_of_batch, in_batch = head - batch * heads_of_batch;
+            const int batch = head < heads_of_batch ? 0 : head / heads_of_batch, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
