@@ -1124,6 +1124,7 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
         const int64_t* given = s->strides[i];
         if (!given[0] && !given[1] && !given[2]) continue;
         const kbk_layout l = kbk_layout_of(op, s, i);
+        const int empty = !l.size[0] || !l.size[1] || !l.size[2] || !l.size[3];
         for (int d = 0; d < 4; d++) {
             // number of elements that the dimensions with smaller strides span
             double span = 1, step = (double)l.step[d];
@@ -1133,7 +1134,7 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
             for (int e = 0; e < l.dims; e++)
                 if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
                     span += (double)(l.size[e] - 1) * (double)l.step[e];
-            if (d < l.dims && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
         }
     }
     return NULL;
