@@ -4344,12 +4344,19 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
+// Writes the sum of column c to y[c]. If Two is true and c >= cols, writes the sum to z[c - cols].
+template <bool Two, class T>
+__device__ __forceinline__ void kbki_put_sum(T* y, T* z, int64_t cols, int64_t c, float sum) {
+    (!Two || c < cols ? y + c : z + c - cols)[0] = kbki_type<T>::from(sum);
+}
 /*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
     there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
     of them. 64 threads share a column, so that each thread makes only few loads, which can all be in flight at the
-    same time. */
-template <class Io>
-__global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
+    same time. part: n rows of `width` sums; width, a multiple of 4, is cols or, if there is a second result z,
+    2 * cols. */
+template <class T>
+__global__ void __launch_bounds__(512)
+    kbki_part_add_k(const float* part, T* y, T* z, unsigned n, int64_t width, int64_t cols) {
     __shared__ float4 tile[16][8];
     constexpr int U = 4;
     int x = threadIdx.x % 8;
@@ -4379,19 +4386,16 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     float all = 0;
 #pragma unroll
     for (int i = 0; i < 16; i++) all += column[i * 32];
-    f.put(c, all);
-}
-// Launches kbki_part_add_k by PDL, after the kernel that writes the partial sums. width must be a multiple of 4.
-template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
-    return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
+    kbki_put_sum<true>(y, z, cols, c, all);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two is
-    true. f.put(column, sum) receives each sum. If Two is true, f.put receives the sum of the second values of
-    column c as the sum of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
-template <class Io, bool Two>
-__global__ void __launch_bounds__(1024)
-    kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+/*  Computes column sums of an expression; all threads of all CTAs of 1024 threads call this function. term(row,
+    column) returns the value of the expression, or two values if Two is true. put(column, sum) receives each sum.
+    If Two is true, put receives the sum of the second values of column c as the sum of column c + cols. A CTA
+    processes a block of 32 rows and 32 columns at a time. */
+template <bool Two, class Term, class Put>
+__device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, int64_t rows, int64_t cols,
+                                             Term term, Put put) {
     __shared__ float2 tile[32][33];
     int x = threadIdx.x % 32, y = threadIdx.x / 32;
     int64_t width = Two ? 2 * cols : cols;
@@ -4399,7 +4403,7 @@ __global__ void __launch_bounds__(1024)
     for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
         float2 s = make_float2(0, 0);
         for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
-            float2 v = f.term(r, c0 + x);
+            float2 v = term(r, c0 + x);
             s.x += v.x, s.y += v.y;
         }
         tile[y][x] = s;
@@ -4411,17 +4415,15 @@ __global__ void __launch_bounds__(1024)
         }
         __syncthreads();
     }
-    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
+    kbki_part_finish(part, counters, width, put);
 }
-// Launches kbki_columns_k by PDL, after a kernel whose results f.term may read.
-template <class Io, bool Two>
-const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
+// Returns the grid of a kernel that calls kbki_columns. width: number of column sums.
+KBK_FN dim3 kbki_columns_grid(int64_t rows, int64_t cols, int64_t width) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
     if (y > 65535) y = 65535;
     if (x > most) x = most;
-    if (x > kbki_part_ctas(Two ? 2 * cols : cols)) x = kbki_part_ctas(Two ? 2 * cols : cols);
-    return kbki_follow(kbki_columns_k<Io, Two>, dim3((unsigned)x, (unsigned)y), 1024, st, f, part, counters, rows,
-                       cols);
+    if (x > kbki_part_ctas(width)) x = kbki_part_ctas(width);
+    return dim3((unsigned)x, (unsigned)y);
 }
 #endif // __CUDACC__
 
@@ -5789,7 +5791,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row computes only dx. A second kernel, kbki_columns_k, computes dw and db.
+// One warp per row computes only dx. A second kernel, kbki_layernorm_bwd_columns_k, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5810,6 +5812,18 @@ __global__ void __launch_bounds__(128)
         const float g = kbki_float(dy[c]) * kbki_float(w[c]), xhat = (kbki_float(x[c]) - m.x) * m.y;
         dx[c] = kbki_type<T>::from((g - s.x - xhat * s.y) * m.y);
     }
+}
+template <class T, bool Layer>
+__global__ void __launch_bounds__(1024)
+    kbki_layernorm_bwd_columns_k(const T* dy, const T* x, const float* mean, const float* rstd, T* dw, T* db,
+                                 float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    const auto term = [=](int64_t row, int64_t c) {
+        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
+        const float d = kbki_float(dy[row * cols + c]);
+        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
+    };
+    kbki_columns<Layer>(part, counters, rows, cols, term,
+                        [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
 // Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
@@ -5849,9 +5863,8 @@ __global__ void __launch_bounds__(512)
         part[blockIdx.x * width + c] = kbki_sums[c];
         if (Layer) part[blockIdx.x * width + cols + c] = kbki_sums[cols + c];
     }
-    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    });
+    kbki_part_finish(part, counters, width,
+                     [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
@@ -6041,8 +6054,7 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers of layernorm bwd and rmsnorm bwd. The kernels of >>rows that compute column sums
-// call the members term and put.
+// Arguments of the launchers of layernorm bwd and rmsnorm bwd.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -6051,19 +6063,12 @@ template <class T, bool Layer> struct kbki_dnorm {
     unsigned* counters;
     float* part;
     static constexpr int sums = Layer ? 2 : 1; // number of sums per column: dw and db, or only dw
-    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
-        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
-        const float d = kbki_float(dy[row * cols + c]);
-        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    }
 };
-template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
+template <class T>
+__global__ void kbki_dnorm_finish_k(const float* sums, T* dw, T* db, int64_t width, int64_t cols) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_wait();
-    if (c < io.sums * io.cols) io.put(c, io.part[c]);
+    if (c < width) kbki_put_sum<true>(dw, db, cols, c, sums[c]);
 }
 template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, Layer>* io) {
     char* work = (char*)a->workspace;
@@ -6099,7 +6104,8 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer>
         <<<(unsigned)io.rows, 256, 0, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.cols);
-    return kbki_follow(kbki_dnorm_finish_k<T, Layer>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io);
+    return kbki_follow(kbki_dnorm_finish_k<T>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io.part, io.dw,
+                       io.db, width, io.cols);
 }
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6107,7 +6113,9 @@ template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, k
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(
         io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.rows, io.cols);
-    return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
+    return kbki_follow(kbki_layernorm_bwd_columns_k<T, Layer>,
+                       kbki_columns_grid(io.rows, io.cols, io.sums * io.cols), 1024, st, io.dy, io.x, io.mean,
+                       io.rstd, io.dw, io.db, io.part, io.counters, io.rows, io.cols);
 }
 template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6151,7 +6159,8 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     why = kbki_resident((const void*)plan.kernel, 512, bytes, fit < most ? fit : most, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_ticket<T, Layer>(a, st);
     plan.kernel<<<ctas, 512, bytes, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.rows, io.cols);
-    return kbki_part_add(io, io.part, ctas, width, st);
+    return kbki_follow(kbki_part_add_k<T>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, io.part, io.dw, io.db,
+                       ctas, width, io.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_bwd_split, kbki_dnorm_split<T, true>)
@@ -6735,7 +6744,9 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     }
 }
 
-template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
+// >>matmul_simt defines these two functions.
+template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st);
+template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st);
 
 // Arguments of the launchers of weighted_sum. The forward direction uses only the tensors x, w and y. A sum
 // without terms is 0.
@@ -6895,15 +6906,13 @@ __global__ void kbk_weighted_sum_bwd_naive_k(const T* dy, const T* x, T* dw, int
     dw[c] = kbki_type<T>::from(sum);
 }
 
-template <class T> struct kbki_wsum_columns {
-    const float* product;
-    T* dw;
-    int64_t cols;
-    __device__ __forceinline__ float2 term(int64_t r, int64_t c) const {
-        return make_float2(__ldcs(product + r * cols + c), 0);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
-};
+template <class T>
+__global__ void __launch_bounds__(1024)
+    kbki_wsum_columns_k(const float* product, T* dw, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    const auto term = [=](int64_t r, int64_t c) { return make_float2(__ldcs(product + r * cols + c), 0); };
+    kbki_columns<false>(part, counters, rows, cols, term,
+                        [=](int64_t c, float sum) { dw[c] = kbki_type<T>::from(sum); });
+}
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
@@ -6997,8 +7006,8 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
     if (io.done) return why;
     kbki_wsum_product_k<T, true><<<io.grid(), 256, 0, st>>>(io.x, io.dy, io.product, io.n, io.cols);
     if ((why = kbki_wsum_dx(io, st)) != NULL) return why;
-    kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
-    return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
+    return kbki_follow(kbki_wsum_columns_k<T>, kbki_columns_grid(io.rows, io.cols, io.cols), 1024, st, io.product,
+                       io.dw, io.part, io.counters, io.rows, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
@@ -7006,7 +7015,7 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.k = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.k = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
-    why = kbk_matmul_fwd_shared<T>(&dx, st);
+    why = kbk_matmul_fwd_coalesced<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
 template <class T, int Width, int Across, int U, bool WriteDx>
