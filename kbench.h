@@ -1145,7 +1145,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 -----------------------------------------------------------------*/
 
 // Most functions below run once per case; they are not optimised, which shortens compilation. Functions that loop
-// over data are between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE marks functions that are always optimised.
+// over data are between KBI_SLOW_END and KBI_SLOW_BEGIN.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
@@ -1394,7 +1394,7 @@ static bool kbi_invisible(unsigned code) {
         if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
-static bool kbi_starts_invisible(const char* s) { // whether the first character of s is invisible
+static bool kbi_starts_invisible(const char* s) {
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
@@ -1549,7 +1549,7 @@ typedef struct kbi_map { // hash table with linear probing
     kbi_mapped* slots;   // at most half of the slots are used
     size_t n, size;      // number of used slots; number of all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // a map of which only the keys matter
+typedef kbi_map kbi_set;
 
 // Returns the slot of a key, or a free slot for kbi_map_take. The slot is valid until the next kbi_map_find.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -1626,14 +1626,13 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
   >>log       foundation: warnings and errors, one line each, on stderr.
 -----------------------------------------------------------------*/
 
-// State of the process: its name, and what constructors and the program register.
 static struct kbi_process {
     const char* program; // program name, which begins each message; NULL: kbench
     bool quiet;          // --quiet: print errors only
     const char* usual;   // options of kb_default; NULL: none
-    kb_entry* entries;   // list of registered entries
+    kb_entry* entries;
     int entry_count;
-    const kb_entry* last_entry; // last entry of the list
+    const kb_entry* last_entry;
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
@@ -1705,7 +1704,6 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file for reading; if pipes is set, also a pipe or a character device.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1779,7 +1777,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     return errno = why, good && ours;
 }
 
-static size_t kbi_folder_length(const char* path) { // length up to the last slash; 0: there is no slash
+static size_t kbi_folder_length(const char* path) {
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
@@ -1887,11 +1885,11 @@ typedef struct kbi_out {
     int file;                  // descriptor: device, pipe, file to append to, stdout (1); -1: a file is replaced
     kbi_text waiting;          // not written yet
     // only for kbi_line_mark
-    kbi_text written; // text that this process wrote
+    kbi_text written;
     off_t end;        // size of the file after the last line of this process
     bool lockless;    // whether the file system has no locks
     bool unsafe;      // whether fsync failed after a write
-    bool moved;       // whether kbi_out_move changed path
+    bool moved;
 } kbi_out;
 typedef kbi_out kbi_lines;
 static void kbi_out_free(kbi_out* o) { // does not write `waiting` to the file
@@ -2002,7 +2000,6 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     return kbi_out_open(l, option, path, &kbi_line_mark, false);
 }
 
-// Returns whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
@@ -2189,7 +2186,7 @@ static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
 }
 
-// Parses "2" or "0,4-7". Returns false if the text is invalid.
+// Parses "2" or "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -2461,7 +2458,6 @@ static uint64_t kbi_value_bits(double value, int dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// Computes the bits of the four elements 4 * block to 4 * block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -3054,7 +3050,7 @@ typedef struct kbi_matched {
     double got, want;   // values of element number `worst`
 } kbi_matched;
 
-static double kbi_ulp(double x, kb_dtype dtype) { // unit in the last place of x in dtype; integers: 1
+static double kbi_ulp(double x, kb_dtype dtype) {
     int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
     if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
@@ -3178,7 +3174,7 @@ static const char kbi_apart_note[] = // note in the record of a case that was co
     "measured one after another, not in interleaved rounds: kbench has no fibers for this C library and "
     "processor. --procs 5 compares over several processes";
 
-typedef struct kbi_registered { // the registered implementations, in the order of the source
+typedef struct kbi_registered {
     kb_entry** of;
     int n;
 } kbi_registered;
@@ -3195,7 +3191,7 @@ typedef struct kbi_verdict {
     int32_t followed;  // 1: the calls were recorded; 0: this machine cannot inspect any case
     int64_t work;      // number of calls that submit work to a stream
     char message[320]; // error message, with the name of the call
-    char note[320];    // note for the record
+    char note[320];
 } kbi_verdict;
 
 typedef struct kbi_recipe { // how to measure, from the command line or from a kb_desc
@@ -3311,7 +3307,7 @@ typedef struct kbi_measured {
     uint64_t flags;
     char message[1024];
     char cache[8], timer[8]; // cache "": host work
-    int64_t n, rounds;       // number of samples and of rounds
+    int64_t n, rounds;
     double* samples;         // ns per launch; a process that receives this struct allocates its arrays
     double* round_ns;        // ns per launch for each round of a comparison
     double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
@@ -3332,7 +3328,7 @@ typedef struct kbi_measured {
     char throttle[96];
     int64_t preemptions;                      // number during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // in MHz, in percent of sampling time, in percent of busy time
-    kbi_roofs roofs;                          // peaks of the device at the end of the case
+    kbi_roofs roofs;
     double reached; // bytes per second of a copy, read or write of the same size and cache state; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
@@ -3434,7 +3430,7 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) 
     return best < 0 ? KBI_NO_ROOF : KBI_ABOVE_ALL;
 }
 
-static double* kbi_copy_reals(const void* from, int64_t n) { // returns an array that the caller frees; never NULL
+static double* kbi_copy_reals(const void* from, int64_t n) {
     double* to = KBI_GROW(NULL, double, n + 1);
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
@@ -3446,7 +3442,6 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-// Appends text to a message, after "; " if the message is not empty.
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
@@ -3523,9 +3518,9 @@ typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MAC
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
-    size_t offset, size; // in kb_result
+    size_t offset, size;
     const char *group, *meaning;
-    bool withheld; // whether the value is null in a case without a time
+    bool withheld;
     kbi_source source;
     size_t from; // offset in kb_stats, kbi_measured or kbi_machine
 } kbi_key;
@@ -3570,7 +3565,7 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
-static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets a value to null, or a list to empty
+static void kbi_field_clear(kb_result* r, const kbi_key* key) {
     void* field = (char*)r + key->offset;
     memset(field, 0, key->size);
     if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
@@ -3628,7 +3623,6 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// Returns whether two lists have the same parameters, in any order.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -3693,7 +3687,7 @@ static const struct { // units of a column, from small to large; scales: factors
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // key of the record that is shown
+    const kbi_key* key;
     bool down;          // --sort: largest value first
     char counter[128];  // name of the counter; "": the value is no counter
 } kbi_shown;
@@ -3714,7 +3708,6 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// Finds a column by title or by unit, a key with one value, or counter:NAME.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
     memset(out, 0, sizeof *out);
@@ -3867,7 +3860,6 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Returns the text of a macro argument, with string literals joined; returns `otherwise` if there is no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3945,7 +3937,7 @@ enum { // clang-format off
 }; // clang-format on
 
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
-typedef struct kbi_strings { // values of a repeatable option
+typedef struct kbi_strings {
     const char* of[KBI_LISTS];
     int n;
 } kbi_strings;
@@ -3954,14 +3946,14 @@ typedef char kbi_none; // type of an option without a value: C has no empty stru
 
 // Rules: how an option combines with other options.
 enum {
-    KBI_REPEATS = 1,       // may be given more than once
-    KBI_MORE = 2,          // takes further words, up to the next option
-    KBI_CHOOSES = 4,       // selects cases
-    KBI_IDLE = 8,          // does something instead of measuring
-    KBI_MEASURES = 16,     // needs measurements: excludes options with KBI_IDLE
-    KBI_GPU = 32,          // has no effect on host code
-    KBI_WRITES = 64,       // writes records to a file
-    KBI_EFFORT = 128,      // sets how long to measure; kb_default does not apply
+    KBI_REPEATS = 1,   // may be given more than once
+    KBI_MORE = 2,      // takes further words, up to the next option
+    KBI_CHOOSES = 4,   // selects cases
+    KBI_IDLE = 8,      // does something instead of measuring
+    KBI_MEASURES = 16, // needs measurements: excludes options with KBI_IDLE
+    KBI_GPU = 32,      // has no effect on host code
+    KBI_WRITES = 64,   // writes records to a file
+    KBI_EFFORT = 128,
     KBI_APART = 256,       // kb_default does not apply
     KBI_IN_LOAD = 512,     // allowed with --load
     KBI_IN_COMPARE = 1024, // allowed with --compare
@@ -4085,7 +4077,7 @@ typedef struct kbi_options {
     int64_t warmup_count; // warm-up samples; negative: not given
     int64_t min_samples, max_samples;
     int64_t shards; // number of parts of the plan, 0: no parts; shard is 1 to shards
-    int64_t gpu;    // index of the GPU
+    int64_t gpu;
     char** rest;    // words after the word --, for an option with KBI_REST; NULL: none
     bool usual;     // whether the options of kb_default apply
     int argc;
@@ -4129,7 +4121,7 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-static double kbi_parse_time(const char* s) { // reads "200ms", "3s" or "1.5m" in seconds; negative for other texts
+static double kbi_parse_time(const char* s) {
     static const char* const units[] = { "ns", "us", "ms", "s", "m", "min", "h" };
     static const double seconds[] = { 1e-9, 1e-6, 1e-3, 1, 60, 60, 3600 };
     char* end;
@@ -4167,7 +4159,7 @@ static bool kbi_take_number(const kb_option* option, void* values, const char* v
     return true;
 }
 
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // s has only ASCII letters, digits and `others`
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4305,7 +4297,6 @@ static int kbi_option_index(const char* name) { // -1: no option has this name
     return -1;
 }
 
-// Adds the option of an output or instrument, unless an add-on already has an option with this name.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
     int k = kbi_option_index(name);
@@ -4398,7 +4389,7 @@ static int kbi_option_named(const char* s, size_t n) {
     return k;
 }
 
-// Sets option k. value is NULL if the option has no value.
+// value is NULL if the option has no value.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4453,7 +4444,6 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// Applies kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
@@ -4467,7 +4457,6 @@ static bool kbi_options_usual(kbi_options* o) {
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// Returns false after an error message if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
     // clang-format off
     static const char* const exclusive[] = {
@@ -4537,12 +4526,12 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
 -----------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis and its values in the plan
+typedef struct kbi_dimension {
     const char* name;
     kb_axis_type type;
     kb_param* values;
     int n;             // 0 after an error
-    const char* wrong; // error message; NULL: no error
+    const char* wrong;
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
@@ -4550,7 +4539,7 @@ enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 typedef struct kbi_list_reader {
     kbi_dimension d;
     kbi_arena* arena;
-    const char* next; // first character that was not read
+    const char* next;
 } kbi_list_reader;
 
 KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) {
@@ -4660,7 +4649,6 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return l.d;
 }
 
-// Returns the values that a kb_axis declares before its terminator.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
@@ -4691,7 +4679,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-typedef struct kbi_patterns { // regular expressions on case names
+typedef struct kbi_patterns {
     regex_t of[KBI_LISTS];
     int n;
 } kbi_patterns;
@@ -4726,7 +4714,7 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 typedef struct kbi_plan {
     kbi_case* cases; // cases by group, each baseline first; then cases of other shards
-    int n, groups;   // number of cases and of groups in this shard
+    int n, groups;
     int n_all;       // number of cases in all shards
     kbi_arena arena;
 } kbi_plan;
@@ -4750,7 +4738,6 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Returns whether a list contains an operation or an alias of the operation.
 static bool kbi_names_operation(const char* list, const char* operation) {
     static const char* const aliases[][2] = {
         { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
@@ -4767,7 +4754,6 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return !o->op.n || i < o->op.n;
 }
 
-// Returns whether --size selects a category (NULL: no category). Without --size, --fast omits the category large.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
@@ -4836,7 +4822,6 @@ static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wron
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by the values of -a, checks the values, and applies --dtype.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
@@ -4875,7 +4860,6 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry for one KB_SIZE; size is NULL if the entry has none.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5011,7 +4995,6 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Checks that each word of the lists (for axes: each NAME of NAME=LIST) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     static const char* const options[] = { "op", "impl", "dtype", "size" }; // of the first four nouns
@@ -5110,7 +5093,7 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// Returns the planned cases, for outputs that supply records of earlier runs (--resume). The caller frees the array.
+// The caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
@@ -5120,7 +5103,6 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Returns whether the group that begins at index `first` has a record of each case that can run.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5130,13 +5112,12 @@ static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, in
     return any;
 }
 
-static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
+static bool kbi_recalls(void) {
     const kb_output* i = kbi_process.outputs;
     while (i && !(i->on && i->recall)) i = i->next;
     return i != NULL;
 }
 
-// Sets the earlier records of cases, but only if the whole group has records.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     KBI_EACH_OUTPUT(i)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -5171,7 +5152,6 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// Writes one selected operation per line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set listed = KBI_BLANK;
@@ -5202,7 +5182,6 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// Writes one selected size per line: operation, category, and all axes except dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5230,9 +5209,9 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// A method of timing a block. `begin` returns how often the block runs before `end`, which adds samples.
+// `begin` returns how often the block runs before `end`, which adds samples.
 typedef struct kbi_timer {
-    const char* name; // value of the key `timer` in the record
+    const char* name;
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
     void (*replay)(struct kbi_run* run); // measures the captured graph; NULL: `begin` and `end` measure the block
@@ -5240,7 +5219,7 @@ typedef struct kbi_timer {
     bool steady;                         // needs no warm-up
 } kbi_timer;
 
-// Functions of a device, in five groups. A function is NULL if the device cannot do it.
+// A function is NULL if the device cannot do it.
 typedef struct kbi_backend {
     const char* name;
     bool gpu; // whether the device has its own memory (KB_DEVICE) and streams
@@ -5251,7 +5230,7 @@ typedef struct kbi_backend {
         void (*set)(void* p, int byte, size_t bytes);
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-        int64_t (*free_bytes)(void);      // free device memory
+        int64_t (*free_bytes)(void);
         int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: sets the peak to the bytes in use
     } memory;
     struct {
@@ -5269,17 +5248,17 @@ typedef struct kbi_backend {
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
         void (*left)(struct kbi_run* run);    // called if the timed block was left early
-        void (*forget)(struct kbi_run* run);  // destroys the captured graph
+        void (*forget)(struct kbi_run* run);
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
     } capture;
     struct {
         double (*clock)(void);                         // SM clock in MHz; NaN: unknown
         void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
-        void (*mark)(struct kbi_run* run, bool begin); // marks begin or end of the case's block for a profiler
+        void (*mark)(struct kbi_run* run, bool begin);
         void (*throttled)(kbi_measured* m);            // reads only the throttling state, which is quick
     } sensors;
-    const kb_instrument* (*inspect)(void); // instrument that records the CUDA calls of a block
+    const kb_instrument* (*inspect)(void);
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
@@ -5288,7 +5267,7 @@ typedef struct kbi_block { // layout in memory: guard, data padded to a multiple
     char* saved;           // copy of the data from the start of the timed loop; NULL: no copy
     size_t bytes, shift;   // bytes: size of the data; shift: bytes before the first guard
     kb_place place;
-    bool shared;  // whether the block lies in the shared buffers
+    bool shared;
     bool output;  // whether the first call of the function, after its timed loop, read the data
     bool changed; // whether the timed block changed the data after they were saved
 } kbi_block;
@@ -5312,10 +5291,10 @@ typedef struct kbi_memory {
     struct kbi_memory* original;      // for a copy made by --rotate: memory of the copied case; otherwise NULL
     int copies;                       // number of copies in the shared buffers, including the original; 0 means 1
     size_t copy_offset, used_bytes;   // bytes before this copy; bytes of all copies (only in the original)
-    char* saved;                      // holds the contents of all copies while another implementation runs
-    uint64_t placement;               // kbi_placement of the recipe
+    char* saved;
+    uint64_t placement;
     bool keep;                        // the next call of the function reuses the blocks of this call
-    int64_t output_bytes, saved_bytes; // bytes of the outputs; bytes of their saved copies on the device
+    int64_t output_bytes, saved_bytes;
     bool unsaved;                      // an output was not saved, because memory was short
     int64_t device, device_peak, host, host_peak; // bytes allocated
     int64_t free_before, free_lowest; // free device bytes: before the call; minimum since then; KB_NONE: unknown
@@ -5332,7 +5311,7 @@ typedef enum kbi_phase { // phases of a case; to profile a case, kbench calls it
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // what the code that interleaves implementations tells a case to do
+typedef enum kbi_command { // orders of a comparison to a case
     KBI_UNMANAGED,         // not interleaved: the case itself decides when it has enough samples
     KBI_HOLD,              // suspend the function between audit and warm-up
     KBI_CAPTURE,           // run the block once in the stream capture that is open, then suspend
@@ -5342,12 +5321,12 @@ typedef enum kbi_command { // what the code that interleaves implementations tel
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved;     // other cases run between the samples of this case
+    bool interleaved;
     bool is_copy;         // this is a copy for --rotate or the A/A control, and makes no record
     kbi_fiber* fiber;     // stack of the function; if NULL, the function suspends by returning, and is called again
     bool suspended;       // the function returned in order to suspend, and will be called again
     int64_t slot_end;     // number of samples at which the case's slot in this round ends
-    int discard;          // how many of the next runs of the block are discarded
+    int discard;
     double* discarded_ns; // receives the times of discarded runs in ns; may be NULL
 } kbi_schedule;
 
@@ -5361,14 +5340,14 @@ typedef struct kbi_window { // a section of the warm-up, compared with the previ
 
 typedef struct kbi_body_call {
     kbi_phase phase, last;     // current phase; phase after which this call ends
-    kbi_unit unit, next_unit;  // purpose of the current run; purpose of the run that KB_SAMPLE prepares
-    bool loop_entered, looped; // the timed loop was entered; the timed block was reached
+    kbi_unit unit, next_unit;
+    bool loop_entered, looped;
     bool sampled, ended;       // KB_SAMPLE is used; the loop of KB_SAMPLE has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // --fresh: new inputs in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
     int profile_runs, marked;  // runs left to profile; number of the case, for marks in profiles
-    uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
+    uint32_t fills, zeros;
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
@@ -5376,7 +5355,7 @@ typedef struct kbi_body_call {
 typedef struct kbi_work {
     bool host, checked;   // the block is host work; the checked call has ended
     bool by_pointer;      // the block is called by pointer, so the compiler cannot remove it
-    int line;             // source line of KB_TIME
+    int line;
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest time of a run so far
     int64_t nodes, recorded;    // nodes of the captured graph; nodes for which CUPTI makes records
@@ -5385,7 +5364,7 @@ typedef struct kbi_work {
     uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
     void* graph;                // graph captured by the backend, for timers that replay it
     int busy_checks, busy;      // number of checks after the block; number that found the device busy
-    bool repeat_audit;          // the next run of the block repeats the audit
+    bool repeat_audit;
     const kbi_verdict* verdict; // result of inspecting the block's CUDA calls, or NULL
 } kbi_work;
 
@@ -5399,11 +5378,11 @@ typedef struct kbi_sampling {
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
     bool resolved;                // a batch takes long enough for the clock's resolution
-    kbi_load load;                // load of the machine when the first sample began
-    double sum_ns;                // total time of the current sample's runs so far
+    kbi_load load;
+    double sum_ns;
     int64_t sum_runs, n_traced;   // sum_runs: runs whose times sum_ns adds up; n_traced: samples that CUPTI timed
-    bool traced;                  // CUPTI times the current sample
-    double traced_ns[KBI_TRACED]; // latest samples that CUPTI timed
+    bool traced;
+    double traced_ns[KBI_TRACED];
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
@@ -5427,7 +5406,7 @@ typedef enum kbi_message_type {
     KBI_DONE       // the job is done; index 0: this process cannot run another job
 } kbi_message_type;
 
-typedef struct kbi_sink { // receiver of messages; index: index of the case in the plan
+typedef struct kbi_sink {
     void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
@@ -5444,7 +5423,7 @@ typedef struct kbi_run {
     const kbi_case* bench_case;
     const kbi_sink* sink;      // NULL: messages are dropped
     int index;                 // index of the case in the plan; -1: this run is a copy of a case
-    int64_t start_ns, beat_ns; // when the case started; when the last sign of life was sent
+    int64_t start_ns, beat_ns;
     uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
@@ -5462,7 +5441,7 @@ static void kbi_show_range(uint64_t* range, const char* name, const char* catego
 }
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
-static bool kbi_lost(const kbi_run* run) { // the case failed with an error after which the device is unusable
+static bool kbi_lost(const kbi_run* run) {
     return kbi_failed(run) && run->backend->timing.lost && run->backend->timing.lost();
 }
 static int64_t kbi_free_bytes(const kbi_backend* b) {
@@ -5493,7 +5472,7 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
-// Raises the flag and fails the case. Only the first failure of a case appends its message.
+// Raises the flag and fails the case.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -5552,8 +5531,8 @@ static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_
 // Argument sizes of the empty kernels, in bytes. Fetching evicted arguments adds up to 0.6 us to event times.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
-typedef struct kbi_shape { // properties of a launch that affect the bias of events
-    int blocks, threads;   // blocks in the grid; threads per block
+typedef struct kbi_shape {
+    int blocks, threads;
     int shared, cluster;   // bytes of shared memory per block; blocks per cluster
     int which;             // index in kbi_empty_bytes
     int writes;            // 1: an argument points to device memory, which the kernel may write
@@ -5608,11 +5587,11 @@ typedef struct kbi_gpu {
     bool persisting;    // the program has set aside a part of L2 for persisting accesses
     int alarms;         // consecutive launches of an empty kernel during which the watchdog fired
     char error[256];
-    volatile sig_atomic_t alarmed; // the gate's watchdog fired
+    volatile sig_atomic_t alarmed;
 } kbi_gpu;
 
 typedef struct kbi_nvml { // functions of NVML, found by dlopen because nvml.h is often not installed
-    void* device;         // NULL: not available
+    void* device;
     int (*init)(void);
     int (*handle)(const char*, void**);
     int (*driver)(char*, unsigned);
@@ -5714,12 +5693,12 @@ typedef struct kbi_insight {
 static struct kbi_meter {
     kbi_roofs roofs, core; // peaks of the device and of one core that another process of this run measured
     bool roofs_known;
-    int64_t wall_start, wall_end;   // host clock in ns before and after the timed runs
+    int64_t wall_start, wall_end;
     double wall_step, wall_bias;    // ns: tick of the host's clock; time between two consecutive readings
     volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // total time of samples in which the process was stopped
-    kbi_turn turn;                  // processor use at the start of a sample of host work
-    int64_t undisturbed, disturbed; // samples without and with other threads on the processor
+    kbi_turn turn;
+    int64_t undisturbed, disturbed;
     bool thread_clock_coarse;       // the thread's clock is too coarse to detect disturbed samples
     char folder[4096];              // working directory of the first call, restored for later ones; "": unknown
     volatile uintptr_t* escaped;    // in shared memory: case whose function returned in a forked child; 0: none
@@ -5905,8 +5884,8 @@ static void kbi_serialise(void) { // delays later instructions until earlier one
 #endif
 }
 
-// Returns the overhead of timing a block, in ns: the time between two clock readings without work between them. The
-// result is the median of the means of 20 batches. A mean resolves times below the clock's tick.
+// Returns the overhead of timing a block, in ns: the time between two clock readings without work between them.
+// Means of batches resolve times below the clock's tick.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -6039,9 +6018,8 @@ static void kbi_wall_end(kbi_run* run) {
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // The time of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
     // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the time
-    // between two readings. The bounds of tick and early start are added: their root sum of squares is too small.
-    // Beside busy processes, 13 ns blocks were measured as too long by 1.1 times the root sum of squares of both
-    // bounds.
+    // between two readings. Both bounds are added, because their root sum of squares is too small: on a busy
+    // machine, the error of 13 ns blocks reached 1.1 times the root sum of squares.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
@@ -6093,7 +6071,6 @@ static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     if (kbi_cpus_allowed(&allowed)) kbi_cpus_show(&allowed, m->cpus, sizeof m->cpus);
 }
 
-// Records how other processes disturbed this process since `start`, and the current clock of the CPU.
 static void kbi_note_load(kbi_measured* m, const kbi_load* start, const char* proc, const char* root) {
     kbi_load now = kbi_load_now(proc);
     double ns = (double)(now.at - start->at), busy = now.busy - start->busy;
@@ -6199,8 +6176,8 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// stale false: returns whether the last run wrote an output whose old contents had been restored. stale true:
-// returns whether the last run left an output unwritten that earlier runs had written.
+// Returns whether the last run wrote an output whose old contents had been restored; if stale is true, whether it
+// left an output unwritten that earlier runs had written.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6221,7 +6198,6 @@ static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
-// Returns the address of the next block in the shared buffers; NULL if the block needs its own allocation.
 static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
     size_t begin = kbi_shared_align(m->layout_bytes, total);
@@ -6240,7 +6216,6 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, a saved copy for each. false: no memory.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6259,7 +6234,6 @@ static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_mem
     return true;
 }
 
-// Before the timed region: saves the shared buffers for their last owner, and restores the contents of m.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
@@ -6379,7 +6353,6 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// Returns the tracked block that contains p, or a block of 0 bytes that begins at p. NULL: none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
@@ -6692,7 +6665,7 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     return (int64_t)high;
 }
 
-// Returns the current SM clock in MHz; NaN: unknown. One thread counts cycles and nanoseconds for about 50 us.
+// One thread counts cycles and nanoseconds for about 50 us.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -6760,7 +6733,6 @@ static void kbi_nvml_open(kbi_machine* m) {
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle, except an idle GPU and clocks that a user has set.
 static void kbi_gpu_throttled(kbi_measured* m) {
     static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
                                            "thermal (software)", "thermal (hardware)", "power brake" };
@@ -6797,7 +6769,6 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *most = 0;
 }
 
-// Stores start and end of a kernel, copy or memset of the block, unless its start is unknown (CUPTI: 0).
 static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
@@ -6896,8 +6867,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Splits CUPTI's records since the last call into groups of `kernels` consecutive records. Stores for each group
-// of records the ns from the first start to the last end. Returns the number of groups, at most `most`.
+// Splits CUPTI's records since the last call into groups of `kernels` consecutive records. Returns the number of
+// groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -6965,7 +6936,7 @@ static double kbi_single_end(void) {
     return g->ns[0];
 }
 
-typedef struct kbi_graph {   // graphs captured from the block
+typedef struct kbi_graph {
     cudaGraph_t one;         // one launch, captured by the audit
     cudaGraphExec_t many[2]; // N and 2 N consecutive launches
     int64_t launches;        // N
@@ -7047,7 +7018,6 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 }
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
-// Returns the duration of an empty kernel in ns, interpolated between the launch shapes that CUPTI timed.
 static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
@@ -7281,7 +7251,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = step;
 }
 
-// Returns the time in ns per kernel in a graph of empty kernels. shape NULL: the kernel has no arguments.
+// shape NULL: the kernel has no arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7362,7 +7332,7 @@ static void kbi_reference_set(const kbi_reference* truth) { // truth: times meas
 #if KBI_CUDA
 typedef struct kbi_captured {
     size_t kernels, copies, within, sets, host, allocations, others; // within: device-to-device copies
-    cudaGraphNode_t node;                                            // first kernel
+    cudaGraphNode_t node;
     kbi_cu_kernel first;
 } kbi_captured;
 
@@ -7482,10 +7452,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks for work on other streams. A captured block must leave the GPU idle. Any other block must leave the GPU
-// idle when the work in kb->stream has ended. stream_ns: time that the host waited for kb->stream. One check may
-// be wrong, because the host was preempted or the other work ended early. Therefore, two idle checks accept the
-// block, and four busy checks raise SIDE_STREAM.
+// Checks for work on other streams. The GPU must be idle after a captured block, and when kb->stream has ended the
+// work of any other block. stream_ns: time that the host waited for kb->stream. A single check may be wrong,
+// because the host was preempted or the other work ended early: two idle checks accept the block, and four busy
+// checks raise SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7519,7 +7489,7 @@ typedef struct kbi_capture {
     cudaGraph_t graph;       // NULL: the capture failed
     cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
     size_t n;
-    cudaError_t inside, end; // inside: last error of the captured calls; end: error of cudaStreamEndCapture
+    cudaError_t inside, end;
 } kbi_capture;
 
 static kbi_capture kbi_capture_end(kbi_run* run) {
@@ -7650,7 +7620,7 @@ enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handl
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
 typedef struct kbi_cuda_call {
-    int32_t kind, number;      // kind: effects of the call; number: 1 for the block's first call
+    int32_t kind, number;
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
@@ -7674,7 +7644,7 @@ typedef struct kbi_order_edge {
 } kbi_order_edge;
 
 static struct kbi_order_graph {
-    kbi_order_node* nodes; // 0: the host; 1: kb->stream
+    kbi_order_node* nodes;
     int n;
     kbi_text edges; // kbi_order_edge, in the order of the calls
 } kbi_order_graph;
@@ -7753,7 +7723,7 @@ static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c
     return true;
 }
 
-// Finds CUDA errors, which the benchmark function may have ignored. cudaErrorNotReady of a query is no error.
+// cudaErrorNotReady of a query is no error.
 static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, unsigned expect) {
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
@@ -7874,12 +7844,12 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // CUDA calls of the inspected block
+static struct kbi_calls {
     kbi_cuda_call* list;
     int n, number; // n: length of list; number: number of the latest call
-    bool on, lost; // lost: a call did not fit into list
+    bool on, lost;
     volatile char busy;
-    void* subscriber; // NULL: no CUPTI callback yet
+    void* subscriber;
 } kbi_calls;
 
 static __thread struct kbi_runtime_call { // runtime function that this thread is executing
@@ -7887,7 +7857,6 @@ static __thread struct kbi_runtime_call { // runtime function that this thread i
     int number, first;                    // number of the call; index in list of its first driver call
 } kbi_runtime_call;
 
-// Returns whether a blank-separated list contains the first n characters of name or, if prefix, a prefix of them.
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
@@ -7950,7 +7919,6 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
-// Ignores an error of a driver function if the runtime function that called it succeeded.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
@@ -8312,7 +8280,7 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-static bool kbi_cublas_open(kbi_cublas* c) { // opens the newest cuBLASLt that this driver supports
+static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
@@ -8574,7 +8542,7 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-// Opens the recipe's backend. If there is no GPU, opens the cpu backend instead, so that host work still runs.
+// If there is no GPU, opens the cpu backend instead, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -8818,7 +8786,6 @@ static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Returns whether the audit runs the block, either under stream capture or to check for work on other streams.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -9097,7 +9064,6 @@ static void kbi_call_clear(void) {
         kbi_meter.folder[0] = 0; // unknown: the folder was removed
 }
 
-// Ends a forked child process that returned from the benchmark function.
 static void kbi_stray(void) {
     if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
@@ -9166,7 +9132,6 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// After the function, reports an early exit from the block, overwritten guards and leaks, and frees the memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9388,7 +9353,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. Returns false if the output is wrong; the caller must then fail the case.
+// Returns false if the output is wrong; the caller must then fail the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9498,18 +9463,18 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_member { // a case of a comparison; its function is suspended while other cases run
+typedef struct kbi_member {
     kbi_run run;
-    int index, n_replicas; // index of the case in the plan; length of `replicas`
+    int index, n_replicas;
     kbi_fiber fiber;
-    struct kbi_member* replicas; // copies of the case for --rotate
-    bool over;                   // the function has returned, or could not start
+    struct kbi_member* replicas;
+    bool over;
     double ns[KBI_ROUNDS_LIMIT]; // trimmed mean of the case's slot in each round
 } kbi_member;
 
 typedef struct kbi_comparison {
     kbi_member* members[KBI_SLOTS]; // the cases (baseline first), then the A/A control
-    int n, slots, rounds;           // n: cases; slots: cases and A/A control; rounds: finished rounds
+    int n, slots, rounds;
     int settling;                   // number of discarded runs at the start of a slot
     bool staged, lost;              // the cases run on shared buffers; the device is lost
     const kbi_recipe* recipe;
@@ -9541,7 +9506,6 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a --rotate copy of a case, or the A/A control, which runs the case again but makes no record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9552,7 +9516,6 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts a case's function, which runs until it is first suspended, or to its end if cases are not interleaved.
 static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
     kbi_schedule* s = &a->run.schedule;
     s->command = command;
@@ -9683,7 +9646,6 @@ static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, 
     return q;
 }
 
-// Returns the largest half-width of the confidence intervals of log(baseline / case), control included.
 static double kbi_comparison_width(const kbi_comparison* c) {
     double widest = 0;
     const kbi_member* base = c->members[0];
@@ -9733,7 +9695,6 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures in trial slots how many runs at the start of each slot must be discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -10138,7 +10099,7 @@ static const double kbi_prediction_variance = 0.10471975511965977;
 // A table of log times or log ratios. Rows with similar times share one estimate of the variance.
 typedef struct kbi_pool {
     double *values, *ms; // values: [case or pair][process]; ms: time of each row
-    kbi_spread* spread;  // of each row, after kbi_pool_settle
+    kbi_spread* spread;
     int rows, processes;
 } kbi_pool;
 
@@ -10223,7 +10184,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
 }
 
 typedef struct kbi_compared {
-    kb_result* results;     // records of n cases, the baseline first
+    kb_result* results;
     int n, processes;
     int fastest;            // index of the fastest case; -1: fewer than two cases have times
     const kbi_measured** m; // [p * n + i]: case i in process p; NULL: not measured
@@ -10295,7 +10256,7 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
     return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
-// Initialises a comparison group. The caller sets c->m; kbi_judge_group frees the arrays.
+// The caller sets c->m; kbi_judge_group frees the arrays.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -10588,7 +10549,6 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = error, n == 0;
 }
 
-// Returns the hash of this process's executable and of KBENCH_SCRIPT's file, or "" after one warning.
 static const char* kbi_binary_hash(void) {
     static char hash[24];
     static bool warned;
@@ -10751,8 +10711,8 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 typedef struct kbi_how {
     FILE* out;
-    int width;                             // columns of a line
-    bool colour, verbose, quiet, counters; // counters: lists the counters of a case below the case's row
+    int width;
+    bool colour, verbose, quiet, counters;
     const char *sort, *columns;            // option values; NULL: default
 } kbi_how;
 
@@ -10782,7 +10742,6 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_colour(out, NULL);
 }
 
-// Returns the width of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
     static const unsigned ranges[][2] = {
         { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
@@ -10853,7 +10812,6 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         }
 }
 
-// Returns whether the values of all rows are from 0.01 to 1e5 in the column's unit.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
@@ -10924,31 +10882,30 @@ static const char* const kbi_signs[] = {
     kbi_apart_note,
 };
 
-typedef struct kbi_layout { // the columns below a heading
+typedef struct kbi_layout {
     kbi_cell cells[KBI_SHOWN];
     int n_cells, label; // label: width of the first column
     unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
 } kbi_layout;
 
-typedef struct kbi_wins {           // comparisons of one operation with the same winner
+typedef struct kbi_wins {
     char operation[96], winner[64]; // winner "": not significant
     int groups;
 } kbi_wins;
 
-// kbi_table_add takes the records of one or more comparison groups at a time.
 typedef struct kbi_table {
     kbi_how how;
-    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // chosen: requested columns; order: sort keys
+    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN];
     int n_chosen, n_order;
     bool bare;        // prints no line about the machine
     bool alone;       // the heading is shared by operations with one case each
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    bool signs[KBI_SIGNS];          // which signs of kbi_signs occurred
+    bool signs[KBI_SIGNS];
     int64_t cases[3];               // by kb_status
-    int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
-    bool gpu;                       // at least one case ran on a GPU
+    int64_t flagged[KB_FLAG_COUNT];
+    bool gpu;
     kbi_wins* wins;
     int n_wins;
     kbi_text text;     // output that is not yet written
@@ -11070,7 +11027,6 @@ static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
     return kbi_table_text(t, "%s%s%s", operation, *direction ? " " : "", direction);
 }
 
-// Returns the axes of a record: "rows=16 cols=4096".
 static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     kbi_text shape = KBI_BLANK;
     for (int64_t i = 0; i < r->params.n; i++) {
@@ -11093,7 +11049,6 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column, if possible with the unit that the column had in the last layout.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11150,7 +11105,6 @@ static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const
     l->label = KBI_MAX(l->label, (int)KBI_LABEL_MIN);
 }
 
-// Prints a heading if the operation changes, or if the rows need other columns or units.
 static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
     const kb_result* r = rows[0];
     const char* title = kbi_table_operation(t, r);
@@ -11228,7 +11182,6 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// Prints the row of a case without a time, after the label: a flag or "skipped", and the reason.
 static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -11249,7 +11202,7 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
 
 static const kbi_table* kbi_table_sorted; // table whose rows qsort sorts
 
-// Compares two rows by the sort keys. Rows that have no value come last, also in descending order.
+// Rows that have no value come last, also in descending order.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11295,7 +11248,7 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// Counts the result of a comparison for the summary. winner "": no significant winner.
+// winner "": no significant winner.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
     w.groups = 0;
@@ -11440,7 +11393,6 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// Returns all names in one object (params, counters or environment) of the records. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11457,7 +11409,6 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-// Writes a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME.
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const char* const objects[3][2] = { { "params", "params." },
                                                { "counters", "counter:" },
@@ -11506,7 +11457,7 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 
 typedef struct kbi_progress {
     bool on, shown;
-    int process, processes; // index and number of the processes that measure the same cases
+    int process, processes;
     int64_t began, last;    // ns: start of the device's cases; last update of the progress line
     double allowed, finished, current; // time limits in s: all groups of the device; finished groups; this group
     double took, group_began;          // s: time of finished groups; time from `began` to the current group
@@ -11526,7 +11477,6 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: se
     p->group_began = now;
 }
 
-// Estimates the remaining seconds, if later groups use the same share of their limit as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11576,7 +11526,7 @@ typedef struct kbi_budget {
     double shares, cases;      // remaining shares (kbi_budget_add) and cases, over all processes
     double overhead, measured; // seconds that measured cases took beyond their shares; number of measured cases
     bool begun;                // whether a group was measured; the first group is always measured
-    int left_out;              // number of cases that were not run
+    int left_out;
 } kbi_budget;
 
 // Adds the shares of a group of n cases (in units of max_time); removes them if processes < 0.
@@ -11594,7 +11544,6 @@ static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_
     return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
 }
 
-// Records that a group of n cases took `seconds`; share: the group's max_time in seconds.
 static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
     double overhead = seconds - kbi_group_seconds(o, share, n);
     b->begun = true;
@@ -11602,8 +11551,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Returns whether the budget has no time for another group. A confidence interval needs two processes: process
-// 1 always runs, and process 0 reserves for it as much time as process 0 has used for the batch.
+// Returns whether the budget has no time for another group. A confidence interval needs two processes: process 1
+// always runs, and process 0 leaves it as much time as process 0 used for the batch.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11727,14 +11676,14 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
 }
 
 typedef struct kbi_job { // n bytes (1: the case is wanted) and n verdicts of the inspection follow a job
-    int32_t first, n;    // index of the first case; number of cases
+    int32_t first, n;
     int32_t device;
-    int32_t process;      // index of the process among those that measure the same cases
+    int32_t process;
     uint32_t instruments; // bits of the instruments that profile; 0: the job measures
     int32_t has_reference;
     double max_time;
     kbi_reference reference;
-    kbi_roofs roofs, core;   // peaks that earlier workers measured
+    kbi_roofs roofs, core; // peaks that earlier workers measured
 } kbi_job;
 
 // Runs a job, in a worker or with --no-isolate. If b is NULL, opens the device. Returns the backend; NULL: error.
@@ -11816,14 +11765,14 @@ static int kbi_worker_main(const kbi_options* o) {
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
-    kbi_signature mark; // recognises a file of this format
+    kbi_signature mark;
     void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;      // an output format needs all records at the end
+    bool keeps;
     kb_result* kept; // all records, which this structure owns
     int64_t n_kept;
 } kbi_outputs;
@@ -11835,8 +11784,7 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-// Records that an option writes a file. If another option or stdout already writes the file, prints an error and
-// returns false.
+// If another option or stdout already writes the file, prints an error and returns false.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11855,7 +11803,6 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Prints an error and returns false unless options, stdout and stderr write different files.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11884,7 +11831,6 @@ static void kbi_outputs_free(kbi_outputs* all) {
     memset(all, 0, sizeof *all);
 }
 
-// Opens a file that fill() writes at the end of the run; returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
@@ -11896,7 +11842,6 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs; after an error message, returns false and leaves no file open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -11913,14 +11858,13 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Returns whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     KBI_EACH_OUTPUT(i) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
-// Writes all files. If there are no records, existing files are not replaced.
+// If there are no records, existing files are not replaced.
 static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
@@ -11954,22 +11898,22 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
 
 typedef struct kbi_worker {
     pid_t process;          // 0: there is none
-    int link;               // socket that sends command line and jobs, and receives messages
+    int link;
     int first;              // index of the worker's first case; -1: none
-    bool mixed;             // the worker has run several cases
+    bool mixed;
     bool failed;            // a case failed, so the next case needs a new worker
-    bool invalid;           // the worker sent an invalid message
+    bool invalid;
     bool ended;             // status is set
     int status;             // from waitpid
 } kbi_worker;
 
-typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
+typedef struct kbi_group {
     int first, n;
     kbi_measured* m;             // [n]: results; samples NULL: the case was not measured
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
     char* wanted;                // [n]: whether the case still has to run
     int64_t* spent_ns;           // [n]: time that the case took in this worker
-    const kbi_verdict* verdicts; // [n]: results of inspecting the CUDA calls
+    const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     int current;                 // index of the running case; -1: none
     kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
     bool machine;        // the worker measures the machine, which does not count as the case's time
@@ -11986,7 +11930,7 @@ typedef struct kbi_supervisor {
     const kbi_backend* backend;      // with --no-isolate: the backend
     kbi_worker worker;
     kbi_group group;
-    kbi_job job; // current or next job
+    kbi_job job;
     kbi_store store;
     kbi_outputs outputs;
     kb_result run_record; // copied into each record
@@ -11997,21 +11941,21 @@ typedef struct kbi_supervisor {
     kbi_progress progress;
     kbi_budget budget;
     bool silent; // prints neither a table nor notes
-    unsigned instruments;       // bits of the instruments that profile cases
+    unsigned instruments;
     kbi_verdict* verdicts;      // [case]: results of inspecting the CUDA calls
-    char warned[400];           // the last warning about a case
+    char warned[400];
     int64_t read_ns;            // when the supervisor last waited for messages
-    int done, absent, recalled; // number of cases that ended; that cannot run here; that have an earlier record
+    int done, absent, recalled;
     int inspected, counts[3];   // end of the inspected cases; number of new records by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
     volatile sig_atomic_t interrupted, one_process;
-    kbi_supervisor run; // the current run
+    kbi_supervisor run;
 } kbi_control;
 
 // The first signal ends the worker. With --no-isolate, a second signal ends the process, even if a function hangs.
-// Otherwise, the third signal ends the supervisor, even if the results are not stored.
+// Otherwise, a third signal ends the supervisor, even if results are not stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12051,7 +11995,7 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
-// Starts this program again with its own command line. Returns the process ID, or -1 after an error message.
+// Returns the process ID, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -12110,7 +12054,6 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     return true;
 }
 
-// Gets the durations of empty kernels, timed by CUPTI, from a child process, in at most 10 s.
 static void kbi_ask_reference(kbi_supervisor* s) {
     kbi_reference* to = &s->job.reference;
     int ends[2];
@@ -12131,7 +12074,7 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Ends case i of the group. Takes ownership of the case's result m or, if m is NULL, of its profile.
+// Takes ownership of the case's result m or, if m is NULL, of its profile.
 static void kbi_case_end(kbi_supervisor* s, int i, kbi_measured* m, kbi_inside* profile) {
     kbi_group* g = &s->group;
     g->wanted[i] = false;
@@ -12310,7 +12253,7 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Initialises a group; no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
+// m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12406,9 +12349,8 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins at case `first`. A batch is one group; with --procs or profiles, which
-// start processes, a batch is KBI_BATCH_CASES or more cases. Profiling with --no-isolate takes one batch for all
-// cases.
+// A batch is one group; with --procs or profiles, which start processes, a batch is KBI_BATCH_CASES or more cases.
+// Profiling with --no-isolate takes one batch for all cases.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12598,7 +12540,6 @@ static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result*
     *n_all += n;
 }
 
-// Stores and prints the records of a group (appended: also to --jsonl), and takes ownership of the records.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
@@ -12846,7 +12787,6 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// Prints the record's keys about the machine, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -12917,7 +12857,6 @@ static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan)
   >>embed     program: measuring inside another program.
 -----------------------------------------------------------------*/
 
-// A kb_desc with the function to measure, or with the block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -12926,7 +12865,7 @@ typedef struct kbi_pending {
     const char* fault; // error in the description; NULL: none
 } kbi_pending;
 
-static struct kbi_host_program { // state of a program that calls kb_run, kb_compare or kb_open
+static struct kbi_host_program {
     const kbi_backend* backend;
     kbi_machine machine;
     int device;

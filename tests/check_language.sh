@@ -29,8 +29,7 @@ while IFS=: read -r words term; do
     if [ ! -s "$tmp/these" ]; then pass; else fail "write '$term' in $(wc -l < "$tmp/these" | tr -d ' ') sentences, as $(head -n 1 "$tmp/these")"; fi
 done < "$tmp/words"
 
-# finds WHAT FILE: checks that sentences.py finds exactly the sentences in FILE that stdin lists, one per line,
-# without file and line
+# finds WHAT FILE: sentences.py must print exactly the lines of stdin, apart from FILE:LINE
 finds() {
     run "$PYTHON" tests/sentences.py "$2"
     check_same "$1" "$(cut -f 2- "$out" | sort)" "$(sort)"

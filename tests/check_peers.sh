@@ -112,7 +112,6 @@ r = json.load(open(sys.argv[1]))
 assert [c["kib"] for c in r["nvbench_part"]] == list(range(16, 3201, 320)), r["nvbench_part"]
 assert len(r["kbench"]) == len(r["nvbench_full"]) == 200 and r["nvbench_part"][0]["batch_s"] == 0.5' "$tmp/out.json"
 
-# missing harnesses are skipped, and the reason is printed
 run env -u NVBENCH -u NVBENCH_PROGRAM PYTHONPATH="$tmp/none" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
 check_rc "no peer" 0
 check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR does not name a checkout of nvbench'

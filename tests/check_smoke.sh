@@ -66,7 +66,6 @@ check_same "a case without a time: each timer that compares fails" "$(grep -c '^
 run env PATH="$play:$PATH" "$make" -n smoke-gpu NVCC="$play/nvcc"
 check_out "make smoke-gpu builds for the GPU here" "ARCHFLAGS='.*smoke_gpu.sh"
 
-# without a GPU, without nvcc
 printf '#!/bin/sh\nexit 9\n' > "$play/nvidia-smi"
 for how in "no GPU" "no nvcc"; do
     run env PATH="$play:$PATH" "$make" smoke-gpu NVCC="$([ "$how" = "no nvcc" ] || echo "$play/nvcc")"

@@ -28,11 +28,10 @@ ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:|a program of its own:) ')
 
 
 def paragraphs(line, text):
-    """Yields (line, text) for each paragraph and list item of a comment or docstring; the text is joined to one
-    line."""
+    """Paragraphs and list items are joined to one line."""
     start, part = line, []
     for i, s in enumerate(text.split('\n') + ['']):
-        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # s continues a list item
+        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # a list item goes on
         ends = not s.strip() or NO_PROSE.match(s) and not goes_on
         if part and (ends or ITEM.match(s) and part[-1][-1] in '.:;'):
             yield start, ' '.join(part)
@@ -43,7 +42,7 @@ def paragraphs(line, text):
 
 
 def comment_pieces(text, mark):
-    """Yields the paragraphs of comments that begin with `mark` and stand alone on their lines."""
+    """Comments that stand alone on their lines."""
     block = []
     for i, s in enumerate(text.split('\n') + [''], 1):
         if s.lstrip().startswith(mark) and not s.startswith('#!'):
@@ -74,7 +73,6 @@ def c_pieces(text):
 
 
 def hash_pieces(text):
-    """Yields the paragraphs and messages of a shell script or a Makefile, in the form of comment_pieces()."""
     yield from comment_pieces(text, '#')
     for m in re.finditer(r'(?:echo|skip|fail) "([^"\n]*)"', text):
         yield text.count('\n', 0, m.start()) + 1, m.group(1), code_line(text, m.start())
@@ -104,8 +102,8 @@ def markdown_pieces(text):
 
 
 def sentences(path):
-    """Yields (line, sentence, code) for each sentence of a file. For a fragment, such as a label or the comment of
-    a field, `code` is the line that contains the fragment. For a full sentence, `code` is empty."""
+    """`code` is the line that contains a fragment, such as a label or the comment of a field; for a full sentence,
+    `code` is empty."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]

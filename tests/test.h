@@ -29,8 +29,7 @@ static long test_passed, test_failed, test_skipped;
 #define TEST_UNUSED
 #endif
 
-// Counts the check, prints a failure, and returns the condition, so that a test can stop if later checks would be
-// meaningless.
+// Returns the condition, so that a test can stop if later checks would be meaningless.
 TEST_UNUSED static int test_check(int fine, const char* file, int line, const char* format, ...) {
     if (fine) {
         ++test_passed;
@@ -93,7 +92,7 @@ TEST_UNUSED static int test_rounds(int n) {
     return n > share ? n / share : 1;
 }
 
-// Must be the last statement of main: prints the totals and returns the exit code, which is 1 if a check failed.
+// The last statement of main.
 TEST_UNUSED static int test_end(void) {
     printf("%ld passed, %ld failed, %ld skipped\n", test_passed, test_failed, test_skipped);
     fflush(stdout);

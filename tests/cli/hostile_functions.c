@@ -77,7 +77,7 @@ KBENCH_IMPL(moves, good) {
         kb_fail(kb, "the chdir of the previous case changed this working folder");
     work(kb);
 }
-HOSTILE(nests) { // kb_main called inside a benchmark function
+HOSTILE(nests) {
     char* words[] = { (char*)"hostile", (char*)"--list", NULL };
     if (kb_main(2, words) != 0) kb_fail(kb, "there is a run already");
     work(kb);

@@ -55,8 +55,7 @@ check "one table by the page and by --json" cmp "$out" "$tmp/json.table"
 "$tmp/kbench" --load "$tmp/a.json" --csv - > "$tmp/json.csv" 2> /dev/null
 check "all numbers are the same" cmp "$tmp/html.csv" "$tmp/json.csv"
 "$tmp/kbench" --load "$tmp/a.html" --html "$tmp/again.html" > /dev/null 2>&1
-# A page stores samples with seven significant digits. If a page is made from another page, points may move by
-# a tenth of a pixel.
+# A page stores samples with seven significant digits.
 for page in a again; do tr -d 0-9. < "$tmp/$page.html" > "$tmp/$page.words"; done
 check "a page of a page" cmp "$tmp/a.words" "$tmp/again.words"
 run "$tmp/kbench" --load "$tmp/a.html" "$tmp/a.json" --json "$tmp/both.json"

@@ -47,8 +47,8 @@ static void direction(kb_state* kb) { // a numeric axis may have the name of the
     plain(kb);
     kb_note(kb, "dir is %g", want);
 }
-// Benchmark functions that return after each call of kb_loop, so kbench never has to suspend them in the middle of a
-// loop. The implementation "later" resets its state before each run.
+// Benchmark functions that return after each call of kb_loop, so kbench never has to suspend them in the middle of
+// a loop.
 static int inside, runs, resets, set_up;
 static void step(kb_stream stream, void* user) {
     (void)stream, (void)user;

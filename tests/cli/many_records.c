@@ -16,7 +16,7 @@ enum { RECORDS = 20000, SAMPLES = 30 };
 static const char* path[] = { "build/test/big_before.json", "build/test/big_after.json" };
 static double samples[RECORDS][SAMPLES];
 
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } // processor time of this process only
+static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 static void make(kb_result* all, int n, kbi_arena* texts, uint64_t seed) {
     char text[64];

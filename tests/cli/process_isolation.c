@@ -124,8 +124,7 @@ static void* runs(void* p) {
 DIRTY(threads, pthread_t t; for (int i = 0; i < 4; i++) pthread_create(&t, NULL, runs, NULL))
 SEES(threads, threads != 0)
 
-// Changes that kbench cannot see: the next case fails because of the change, and kbench runs the failed case
-// again in a new process.
+// Changes that kbench cannot see: the next case fails, and runs again in a new process.
 static int secret;
 DIRTY(secret, secret = 1)
 SEES(secret, secret)

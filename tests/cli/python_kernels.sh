@@ -6,7 +6,6 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-# kbench_kernels.cuh compiles as C and as C++, alone and in one library with kbench.h
 for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
     case $compiler in *c++*) language= && ! everything && continue ;; *) language="-x c" ;; esac
     check "$compiler" $compiler -O0 -Wall -Wextra -Werror -shared -fPIC $language -DKBENCH_SHARED kbench_kernels.cuh \

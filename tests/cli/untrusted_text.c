@@ -268,7 +268,7 @@ int main(int argc, char** argv) {
     static kb_axis axes[2];
     static kb_entry entries[4];
     if (plant) {
-        const kb_axis end = KBI_AXES_END;
+        static const kb_axis end = KBI_AXES_END;
         plant_of_run = plants[atoi(plant)];
         kb_axis strings = KB_AXIS_STR("w", plant_of_run);
         axes[0] = strings, axes[0].name = plant_of_run, axes[1] = end;

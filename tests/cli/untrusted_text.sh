@@ -9,7 +9,7 @@ unset NO_COLOR CLICOLOR_FORCE FORCE_COLOR CUDA_HOME KBENCH_PROFILED
 LC_ALL=C.UTF-8 GITHUB_ACTIONS=true
 export LC_ALL GITHUB_ACTIONS
 
-build "planted.c" $LEAN_CC -O0 -Itests -I. tests/cli/untrusted_text.c -o "$tmp/planted" $libs
+build "planted.c" $CC -O0 -Itests -I. tests/cli/untrusted_text.c -o "$tmp/planted" $libs
 folder=$(cd "$tmp" && pwd) && tmp=$folder
 planted=$folder/planted
 # harmless WHAT KIND FILE

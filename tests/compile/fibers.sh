@@ -27,7 +27,7 @@ EOF
 reader
 # field IMPLEMENTATION KEY
 field() { awk -F'\t' -v i="\"$1\"" -v k="$2" '$2 == "implementation" { now = $3 } now == i && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
-# interleaved WHAT OPTIONS...: runs $tmp/prog, and checks that implementations ran in interleaved rounds
+# interleaved WHAT OPTIONS...: $tmp/prog must interleave rounds
 interleaved() {
     what=$1 && shift
     run "$tmp/prog" --no-progress --op work --json "$tmp/out.json" "$@"

@@ -60,7 +60,7 @@ for cc in $CC clang; do
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic, the library does not find kbench's symbols; examples/README.md explains the message of dlopen
+# examples/README.md explains the message of dlopen about the missing symbols
 build "without -rdynamic" $CC -I. "$tmp/loads.c" "$kit/plain.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9

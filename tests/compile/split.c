@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     if (!kb) return 1;
     KB_TIME_HOST(kb) { kb_keep(kb); }
     fine &= said("kb_open", kb_close(kb));
-    // takes the address of the function kb_open, even if kb_open is also a macro
+    // kb_open must have an address, even if it is also a macro
     kb_state* (*open)(const kb_desc*) = kb_open;
     kb = open(&opened);
     if (!kb) return 1;

@@ -38,7 +38,7 @@ static_assert(KBKI_MAP_8 == CU_TENSOR_MAP_DATA_TYPE_UINT8, "a number of cuda.h")
 
 typedef __nv_bfloat16 bf16;
 typedef kbk_e4m3 byte;
-static bool split_k; // the configurations use split-K
+static bool split_k;
 template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     return kbki_e4m3_run<byte>(a, { Way, split_k, 0 }, st);
 }
@@ -140,7 +140,6 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16
             atomicAdd(v + 2, 1ull);
     }
 }
-// Adds the squares of a - b to sums[0] and the squares of b to sums[1].
 __global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -151,7 +150,6 @@ __global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 __global__ void decode_k(float* x) { x[threadIdx.x] = kbki_float(byte{ (uint8_t)threadIdx.x }); }
-// Keeps the stream busy while the host queues the timed launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -277,8 +275,7 @@ static void try_promotion() {
     const shape s = { 128, 128, 65536 };
     std::vector<uint8_t> x((size_t)(s.m * s.k), 0);
     for (int64_t m = 0; m < s.m; m++)
-        for (int64_t k = 0; k < s.k; k++)
-            x[(size_t)(m * s.k + k)] = k < 128 ? 0x58 : k % 32 == 5 ? 0x38 : 0x00; // 16; 1
+        for (int64_t k = 0; k < s.k; k++) x[(size_t)(m * s.k + k)] = k < 128 ? 0x58 : k % 32 == 5 ? 0x38 : 0x00;
     put(a_all, x.data(), x.size());
     put(b_all, x.data(), x.size());
     try_rungs(a_all, b_all, s, 0, "a long sum");

@@ -42,7 +42,6 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-// Launches flashpp with a fixed number of warpgroups per CTA, for any shape.
 template <class T, class At128, class At64> static const char* fwd_groups(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
@@ -69,11 +68,10 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     const char* why = kbki_attn_back_args(a, &io);
     if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, Stay>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64, Stay>(io, st)
+                           : kbki_fab_launch<T, 128, Stay>(io, st);
 }
-// Launches flashmma. For d = 128, this function selects flashmma's configuration for GPUs that have less shared
-// memory than this GPU.
+// For d = 128, this function selects flashmma's configuration for GPUs that have less shared memory than this GPU.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
@@ -99,7 +97,7 @@ enum { MATCH, ALIKE, RANDOM, SPOILED, WIDE, FILLS };
 static const char* const fill_name[] = { "one match", "all alike", "random", "NaN and infinity", "wide scores" };
 
 static int passed, failed, skipped;
-static const char *only_rung, *only_dtype, *only_dir; // options
+static const char *only_rung, *only_dtype, *only_dir;
 static shape only_shape;
 static bool quick, sanitize;
 static cudaStream_t stream;
@@ -157,9 +155,8 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
     }
 }
 /*  Computes the reference in double precision, one CTA per row. allowed: the tolerance of each element. Rounding a
-    probability to 16 bits gives a relative error of at most `unit`. The tolerance is the sum of three terms: five
-    times the root of the sum of the squared errors of the probabilities, the rounding of the result, and the
-    errors of f32. */
+    probability to 16 bits gives a relative error of at most `unit`. The tolerance is five times the root of the
+    sum of the squared errors of the probabilities, plus the rounding of the result, plus the errors of f32. */
 template <class T>
 __global__ void __launch_bounds__(128)
     reference_k(const T* q, const T* k, const T* v, double* o, double* allowed, double* lse, inputs in) {
@@ -200,8 +197,6 @@ __global__ void __launch_bounds__(128)
     if (t == 0) lse[line] = base + log(sum);
 }
 struct verdict {
-    // bad, bad_lse: number of wrong elements in the results and in lse. first, first_lse: index of the first wrong
-    // element. outside: number of overwritten guard bytes.
     unsigned long long bad, first, outside, bad_lse, first_lse;
     // result, expected value and tolerance of one wrong element
     float got, want, may;
@@ -233,8 +228,8 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const doub
     }
 }
 
-// Keeps the stream busy while the host queues the timed launches. Without this delay, the times of short kernels
-// would include the gaps between launches.
+// Keeps the stream busy while the host queues the timed launches; otherwise short kernels would have gaps between
+// launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -253,9 +248,9 @@ static bool wanted_dtype(int dtype) { return !only_dtype || !strcmp(only_dtype, 
 
 // --- the checks
 
-template <class T> struct bench { // buffers that are large enough for all shapes
+template <class T> struct bench {
     T *q, *k, *v;
-    char *o, *lse; // guard, results, guard
+    char *o, *lse;
     double *want, *allowed, *want_lse;
     verdict* v_out;
 };
@@ -272,8 +267,8 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
                (long long)v.first_lse % s.n);
     printf("\n"), fflush(stdout);
 }
-// Launches a kernel once and checks its results. off: number of elements between a 16-byte boundary and the start
-// of o. operand: index of an input that starts one element after a 16-byte boundary; -1: every input is aligned.
+// off: number of elements between a 16-byte boundary and the start of o. operand: index of an input that starts
+// one element after a 16-byte boundary; -1: every input is aligned.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
@@ -327,8 +322,8 @@ template <class T> static void try_shape(const bench<T>& x, const rung& r, shape
     if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
     for (int operand = 0; operand < 3 && s.n == 17 && fill == RANDOM; operand++) try_one(x, r, s, fill, 0, operand);
 }
-// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the tensor
-// map of its own input.
+// Uses more inputs, at neighbouring addresses, than there are cached tensor maps: each launch must use its own
+// input's map.
 template <class T> static void try_addresses(bench<T> x, const rung& r) {
     shape s = { 2, 136, 64, 1 };
     T *q = x.q, *k = x.k, *v = x.v;
@@ -338,8 +333,7 @@ template <class T> static void try_addresses(bench<T> x, const rung& r) {
     }
 }
 static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
-// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles. Some
-// shapes have many heads, and some have long rows.
+// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles.
 static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
                               { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
                               { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
@@ -356,7 +350,7 @@ template <class T> static void try_all(const bench<T>& x, const rung& r) {
                 for (int fill = 0; fill < FILLS; fill++) {
                     if ((sanitize && (lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     try_shape(x, r, { lengths[i] > 1000 ? 2 : 3, lengths[i], d, causal }, fill);
-                    if (failed - before > 40) { // 40 failures are enough to find the cause
+                    if (failed - before > 40) {
                         printf("FAIL: %s: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
@@ -400,7 +394,6 @@ static const char* const back_name[] = { "dq", "dk", "dv" };
 template <class T> struct back {
     T* in[5]; // do, q, k, v, o
     float* lse;
-    // out: guard bytes, results, guard bytes; work: scratch memory; again: results of an earlier launch
     char *out[3], *work, *again;
     double *want[3], *allowed[3], *dots, *sizes, *o, *o_allowed, *want_lse;
     verdict* v_out;
@@ -449,9 +442,8 @@ template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
 }
 /*  Computes the reference in double precision, with one CTA per row (for dq) or, if Keys is true, one CTA per key
    (for dk and dv). p and ds are each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is
-   the sum of three terms: five times the root of the sum of the squared rounding errors of p and ds, the rounding
-   of the result, and the errors of f32. The f32 error of the scores is assumed to be equal for all pairs of row
-   and key. */
+   five times the root of the sum of the squared rounding errors of p and ds, plus the rounding of the result, plus
+   the errors of f32. */
 template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
     extern __shared__ double scores[];
     double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;
@@ -503,9 +495,9 @@ template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int
     a.workspace = x.work, a.workspace_bytes = back_scratch(a);
     return a;
 }
-// Launches a kernel once and checks its results. off: number of elements between a 16-byte boundary and the start
-// of the results. operand: index of the input that starts one element after a 16-byte boundary; -1: every input is
-// aligned. as_is: no reference was computed, so the results are compared with the results of an earlier launch.
+// off: number of elements between a 16-byte boundary and the start of the results. operand: index of the input
+// that starts one element after a 16-byte boundary; -1: every input is aligned. as_is: no reference was computed,
+// so the results are compared with the results of an earlier launch.
 template <class T>
 static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
@@ -553,7 +545,6 @@ static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off
                    (long long)v[k].first % s.d, v[k].got, v[k].want, v[k].may);
         printf("\n"), fflush(stdout);
         if (e == cudaSuccess) continue;
-        // after a trap, every CUDA call fails
         printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
@@ -579,14 +570,13 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     }
     kbk_args a = back_arguments(x, s, GUARD);
     CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
-    // if the launch fails, back_one() repeats the launch and prints the reason
+    // back_one() repeats a launch that failed, and prints the reason
     r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream);
     for (int k = 0; k < 2; k++)
         CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
 }
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
-// Shapes with more tiles than the device has SMs: some have many heads, and some have long rows.
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
 // shapes for which several launches must give the same bits
@@ -604,7 +594,7 @@ template <class T> static void back_all(const back<T>& x, const rung& r) {
                 for (int fill = 0; fill < BACK_FILLS; fill++) {
                     if ((sanitize && (back_lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     back_shape(x, r, { 4, back_lengths[i], d, causal }, fill, true);
-                    if (failed - before > 40) { // 40 failures are enough to find the cause
+                    if (failed - before > 40) {
                         printf("FAIL: %s backward: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
@@ -664,7 +654,6 @@ __global__ void same_k(float* x, int64_t n, float value) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         x[i] = value;
 }
-// TFLOP/s of flashmma and of another rung, with the FLOPs of kbk_attention_fwd_flops.
 template <class T> static void time_shape(const rung& r, shape s, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     const rung* both[2] = { &older, &r };
@@ -713,7 +702,6 @@ static void time_rung(const rung& r, size_t l2) {
             }
 }
 
-// The same for backward, with the FLOPs of kbk_attention_bwd_flops.
 template <class T> static void time_back(const rung& r, shape s, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     const rung* both[2] = { &older_back, &r };

@@ -34,7 +34,6 @@ start = time.time()
 
 
 class Job(NamedTuple):
-    """A function that the judge must accept or reject."""
 
     file: str
     name: str
@@ -52,7 +51,6 @@ class Job(NamedTuple):
 
 
 def one(job):
-    """Judges one function."""
     import kbench
     import operations
     import tasks
@@ -82,7 +80,6 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Yields one Job for each function in a module, if the function has an attribute named `task`."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -95,8 +92,7 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU, the element type
-    is f32 if the operation supports f32."""
+    """On a CPU, the element type is f32 if the operation supports f32."""
     import by_hand
     import kbench
     import operations
@@ -161,9 +157,8 @@ def has_triton():
 
 
 def judging(mine, others):
-    """Runs in a worker process, and serves requests to judge functions. The first reply states whether the worker
-    process has a GPU. Before the first request arrives, the worker process prepares everything that all functions
-    need."""
+    """A worker process: its first reply says whether it has a GPU. It prepares everything that all functions need
+    before the first request."""
     # closes inherited copies of the parent's pipes; otherwise this process would not notice that the parent has
     # ended
     for end in others:
@@ -189,7 +184,6 @@ SLOW_TO_BUILD = ("MATMUL", "ATTENTION")
 
 
 class Builder:
-    """Builds the library's kernels while other functions are judged."""
 
     def __init__(self, context, jobs):
         groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation for each group
@@ -213,7 +207,6 @@ class Builder:
                 tells.send(future.result())
 
     def look(self):
-        """Returns the kernels that are built, and whether the build has ended."""
         try:
             while self.told.poll():
                 self.done.add(self.told.recv())
@@ -223,8 +216,6 @@ class Builder:
 
 
 class Crew:
-    """The worker processes. The worker processes are forks of this process, which has imported the slow modules
-    but has not initialised CUDA."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []
@@ -241,7 +232,6 @@ class Crew:
         return self.members[-1]
 
     def gpu(self):
-        """Returns whether all processes have a GPU."""
         for member in self.members:
             member["ready"] = True
         return all([member["at"].recv() for member in self.members])
@@ -255,7 +245,7 @@ class Crew:
             member["process"].kill()
 
     def answers(self, timeout):
-        """Yields (job, verdict, seconds) of the jobs that have ended. A process that has died is replaced."""
+        """A process that has died is replaced."""
         ready = multiprocessing.connection.wait([m["at"] for m in self.members], timeout)
         for member in [m for m in self.members if m["at"] in ready]:
             job = member["job"]
@@ -285,7 +275,6 @@ def crew_of(n, cpu):
 
 
 def verdicts(crew, jobs, builder, end):
-    """Runs until all functions are judged or the time has expired."""
     waiting = list(jobs)
     while waiting or any(m["job"] for m in crew.members):
         left = end - time.time()
@@ -330,8 +319,7 @@ def shown(us):
 
 
 def row_of(job, verdict):
-    """Returns a row of the table: file, function, verdict, time, do_bench's time, and the speed that do_bench
-    would report."""
+    """Returns a row of the table; its last column is the speed that do_bench would report."""
     first = next((f["word"] for f in verdict["flags"] if f["word"] not in QUIET), "")
     claimed, rival = verdict.get("do_bench_ms"), verdict.get("do_bench_reference_ms")
     ratio = f"{rival / claimed:.2f} x" if claimed and rival else "-"
@@ -370,7 +358,6 @@ def steps(kept):
 
 
 class Tally:
-    """Prints each verdict when it arrives."""
 
     def __init__(self, options):
         self.o = options
@@ -421,11 +408,9 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    """Starts the build of the library's kernels, and the worker processes that judge the functions. Makes the list
-    of functions."""
     # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
-    import torch  # noqa: F401 - imported once, before the worker processes are forked
+    import torch
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)

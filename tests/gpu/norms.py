@@ -86,8 +86,6 @@ def flush_kernel(p, n, WRITE: tl.constexpr):
 
 
 class Case:
-    """Holds one operation at one shape: its inputs, its result in float64, and a dict of the functions to
-    compare."""
 
     def __init__(self, op, rows, cols, dtype, libraries):
         self.op, self.dtype = op, dtype
@@ -122,7 +120,6 @@ class Case:
                 self.run[name] = self.own(library, variant, name)
 
     def own(self, library, variant, name):
-        """Checks the results of a kernel of the library twice, and returns a function that launches the kernel."""
         args, row = library_api._Args(), library.rows[(*(self.op + "/fwd").split("/")[:2], variant)]
         args.s.rows, args.s.cols = self.x.shape
         for k, tensor in enumerate({"softmax": (self.x,), "layernorm": (self.x, self.w, self.b)}.get(
@@ -164,7 +161,6 @@ class Case:
 
 
 def times_of(case, flush, rounds):
-    """Returns the median kernel time in us of each function, after a flush of the L2 cache."""
     names = list(case.run)
     grid = (triton.cdiv(flush.numel(), 4096),)
     order = []
@@ -172,7 +168,7 @@ def times_of(case, flush, rounds):
         for _ in range(rounds):
             for name in random.sample(names, len(names)):
                 flush_kernel[grid](flush, flush.numel(), WRITE=True)
-                # flushes the cache again, only by reading, so that the cache holds no dirty lines
+                # the second flush only reads, so that the cache holds no dirty lines
                 flush_kernel[grid](flush, flush.numel(), WRITE=False)
                 case.run[name]()
                 order.append(name)
@@ -228,7 +224,7 @@ def main():
             for text in case.wrong:
                 print("FAIL: %s %dx%d %s: %s" % (op, rows, cols, dtype, text))
             wrong += len(case.wrong)
-            for run in case.run.values():  # Triton compiles
+            for run in case.run.values():
                 run()
             us = times_of(case, flush, o.rounds)
             best = lambda names: min(names, key=lambda n: us[n])

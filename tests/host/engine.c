@@ -27,7 +27,6 @@ static kb_desc desc_named(const char* name) {
     return d;
 }
 
-// Measures a chain of `length` dependent additions and returns its time in ms.
 static double chain_ms(int64_t length, double max_time) {
     kb_desc d = desc_named("chain");
     d.max_time = max_time;
@@ -84,7 +83,7 @@ static void test_absolute(void) {
         // target duration of a sample: 1 ms with the coarse clock, 20 us with the fine clock
         CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us);
         kb_result_free(&r);
-        kbi_meter.wall_step = 0; // the second pass uses the real clock, which has a high resolution
+        kbi_meter.wall_step = 0;
     }
 }
 
@@ -106,7 +105,7 @@ static void goes_deep(void* user) {
 #endif
 
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
-static bool crashes(char* p) { // returns whether a write to p crashes
+static bool crashes(char* p) {
     int status = 0;
     pid_t child = fork();
     if (!child) {
@@ -136,7 +135,7 @@ static void test_stack(void) {
         CHECK_INT(f.size, (size_t)KBI_MAX(8, KBI_MIN(mib[i], 64)) << 20);
         kbi_fiber_resume(&f), CHECK_INT(deep.steps, 1), kbi_fiber_resume(&f), CHECK_INT(deep.steps, 2);
         CHECK(deep.at >= (uintptr_t)f.stack && deep.at < (uintptr_t)f.stack + f.size);
-        // A stack overflow hits a guard page and crashes. Freeing the fiber unmaps the stack.
+        // A stack overflow hits a guard page and crashes.
         CHECK(crashes(f.stack) && crashes(f.stack + 4095) && !crashes(f.stack + 4096));
         kbi_fiber_free(&f);
         CHECK(crashes(f.stack + 4096));
@@ -153,7 +152,6 @@ static void test_stack(void) {
 #endif
 }
 
-// Each timed run of KB_SAMPLE starts from the state that the reset left, and the reset is not timed.
 static void test_sample(void) {
     kb_desc d = desc_named("reset");
     int state = 0, resets = 0, runs = 0, stale = 0;
@@ -207,7 +205,6 @@ static void test_before(void) {
     kb_result_free(&r);
 }
 
-// The options of a description are applied, and an invalid description is reported.
 static void test_desc(void) {
     kb_desc d = desc_named("desc");
     d.samples = 12;
@@ -291,7 +288,6 @@ static void test_faults_in_process(void) {
     CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 
-    // A case with a failed check gets a flag and no time.
     d = desc_named("wrong");
     kb = kb_open(&d);
     float* y = KB_ALLOC(kb, float, 2);
@@ -435,7 +431,6 @@ int main(void) {
     return test_end();
 }
 
-// Benchmarks at the line numbers that test_keeps tests.
 #line 89000
 KBENCH(sooner) {
 #line 90000

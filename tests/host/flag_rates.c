@@ -55,7 +55,6 @@ static void begin(kbi_measured* m, const char* mode) {
     m->bias_error_ns = 0;
 }
 
-// Judges the first n samples with the functions that a benchmark program uses.
 static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
@@ -131,8 +130,8 @@ static void show(const char* name, const shares* s) {
     printf("\n");
 }
 
-// Returns the inverse cumulative distribution function of the times of a measured case, interpolated between the
-// quantiles of the record.
+// Returns the inverse cumulative distribution function of a measured case's times, interpolated between its
+// record's quantiles.
 static double between(const double* quantile, double u) {
     static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
     int i = 0;
@@ -239,7 +238,6 @@ static void test_planted(void) {
     for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
     check_planted("a resolution of 32 ns for samples of 150 us", &m, 200, KB_FLAG_COUNT);
 
-    // the first half of the samples is 4 % slower than the second half
     fill(1e4, 0.002);
     for (int i = 0; i < 100; i++) ns[i] *= 1.04;
     m.settled = 0;
@@ -270,7 +268,7 @@ static void test_planted(void) {
     fill(1e4, 0.06);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth of the samples four times as long", &m, MOST, KB_FLAG_OUTLIERS);
-    // the normal samples have little scatter, so the slow samples move only the mean and not the median
+    // the normal samples scatter little, so the slow samples move the mean but not the median
     fill(1e4, 0.005);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth of the samples four times as long, the others steady", &m, MOST, KB_FLAG_OUTLIERS);
@@ -297,7 +295,7 @@ static void test_wide(void) {
     CHECK_THAT(result.time_ms_ci_low == 0 && result.time_ms_ci_high > 0.2e-3, "[%g, %g] ms", result.time_ms_ci_low,
                result.time_ms_ci_high);
     CHECK_THAT(result.precision > 1.5, "+- %g", result.precision);
-    judge(&m, 3); // too few samples for an interval
+    judge(&m, 3);
     CHECK_THAT(isnan(result.time_ms_ci_low), "%g", result.time_ms_ci_low);
 }
 

@@ -91,7 +91,7 @@ static void draw(int model, int n, double cv, double* low, double* high) {
             slow = !slow;
         if (model == BIMODAL) slow = uniform() < 0.2;
         if ((model == BIMODAL || model == BURSTS) && slow) sample[i] += 20 * cv;
-        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5); // the median is 1984 or 2016
+        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5);
     }
     // one fifth of the samples is slow, so the median of all samples is the 5/8 quantile of the fast samples
     if (model == BIMODAL || model == BURSTS) *low = *high = 1 + 0.3186394 * cv;
@@ -248,7 +248,7 @@ static spreads spread(int world, int cases, int processes, int runs) {
             time[i] = 2 * pow(2500, uniform());
             noisy[i] = world == TENTH && uniform() < 0.1;
             sd[i] = 0.004 * pow(time[i], -0.15) * (noisy[i] ? 3 : 1);
-            if (world == LOG_VARIANCES) sd[i] *= exp(0.5 * normal()); // the logarithms of the variances have sd 1
+            if (world == LOG_VARIANCES) sd[i] *= exp(0.5 * normal());
             for (int p = 0; p < processes; p++) values[i * processes + p] = sd[i] * normal();
         }
         kbi_spread_of(values, processes, cases, time, 0, pooled);
@@ -366,15 +366,13 @@ static outcomes scatter_of(int scatter, int runs) {
 }
 
 // The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal.
-// test_scatter uses five other distributions of the process times, to which kbench was not tuned. In the order of
-// scatter_name, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of the cases. If
-// the data is equally often in one of two places, only 82 % of the intervals contain the median of 15 other
-// processes, because the median jumps between the times of the two places. In the order of scatter_name, the
-// interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. If one process in ten is
-// slow, only 41 % of the intervals contain the mean, because 59 of 100 sets of five processes contain no slow
-// process. In the order of scatter_name, a slowdown of 2 % is found in 92, 100, 84, 93 and 98 % of the cases. The
-// slowdown of 2 % is four standard deviations of a process's time. In these simulations, equal implementations are
-// never called different.
+// test_scatter uses five other distributions of the process times, to which kbench was not tuned. The order below
+// is that of scatter_name. The interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of
+// the cases. The 82 % belong to data that is equally often in one of two places: the median jumps between the
+// times of the two places. The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the
+// cases. The 41 % belong to one slow process in ten: 59 of 100 sets of five processes contain no slow process. A
+// slowdown of 2 %, which is four standard deviations of a process's time, is found in 92, 100, 84, 93 and 98 % of
+// the cases. Equal implementations are never called different.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;

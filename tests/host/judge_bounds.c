@@ -138,7 +138,7 @@ static const char* said(void) { return r.message ? r.message : ""; }
 static void test_times(void) {
     static const struct {
         double samples[3], bias, error, floor;
-        int status, flag; // flag: of NO_WORK, BAD_CASE and FLOOR the one that is to stand
+        int status, flag; // flag: the expected one of NO_WORK, BAD_CASE and FLOOR
         double ms;
         const char* says;
     } rows[] = {
@@ -222,7 +222,7 @@ static void test_times(void) {
 
 // --- rates ---
 
-static void roofs(void) { // 1, 1.2 and 0.8 GB/s; 1 GFLOP/s of f64 and 2 of f32, and of halves 4 of at most 5
+static void roofs(void) { // 1, 1.2 and 0.8 GB/s; 1 GFLOP/s of f64, 2 of f32, and 4 of f16 (whose upper limit is 5)
     kbi_roof_put(&m.roofs, KBI_ROOF_COPY, 1e9, 1e9, 0), kbi_roof_put(&m.roofs, KBI_ROOF_READ, 1.2e9, 1.2e9, 0);
     kbi_roof_put(&m.roofs, KBI_ROOF_WRITE, 8e8, 8e8, 0), kbi_roof_put(&m.roofs, KBI_ROOF_F64, 1e9, 1e9, 0);
     kbi_roof_put(&m.roofs, KBI_ROOF_F32, 2e9, 2e9, 0), kbi_roof_put(&m.roofs, KBI_ROOF_TF32, 0, 0, 0);
@@ -341,7 +341,6 @@ static void test_rates(void) {
     CHECK(isnan(r.inference_speed) && isnan(r.items_per_second));
 }
 
-// Tests messages about noise, and about a clock frequency that fell.
 static void test_words(void) {
     static const struct {
         const char* mode;
@@ -374,7 +373,7 @@ static union {
     char room[16384];
 } seen;
 
-static void count(const char* name, double value) { // adds a counter that has only a name and a value
+static void count(const char* name, double value) {
     kbi_counter* c = kbi_counters_at(&seen.in) + seen.in.counters++;
     memset(c, 0, sizeof *c);
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -753,8 +752,7 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // Two equal implementations get the verdict EQUIVALENT. An implementation with fewer than six rounds is not
-    // compared.
+    // Two equal implementations get the verdict EQUIVALENT. An implementation needs six rounds for a comparison.
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
@@ -778,8 +776,8 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // If the error of the bias is 20 ns, a time of 30 ns may truly be 13 ns. Times of 13 and 30 ns must then not
-    // be called different, but times of 13 and 60 ns must. If the error of the bias exceeds the time, the true
+    // With an error of the bias of 20 ns, a time of 30 ns may truly be 13 ns. A pair of 13 and 30 ns must then not
+    // be called different, but a pair of 13 and 60 ns must. If the error of the bias exceeds the time, the true
     // time is unknown, and the upper limit of the ratio is 1000 times the measured ratio.
     static const struct {
         double ms[2], error_ns;
@@ -831,7 +829,7 @@ static void test_roofs(void) {
         int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
-    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below the tf32 peak
+    m.roofs.of[KBI_ROOF_TF32] = NAN;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);

@@ -30,12 +30,10 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
-    if (IS("outliers"))
-        // slow samples are frequent enough to move the median
-        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
+    if (IS("outliers")) return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
     // slow samples move the mean by 8 %, but not the median
     if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);
-    // a sample is the mean of eight launches, so one slow sample in 12 means one slow launch in about 100
+    // one slow sample in 12, each the mean of eight launches, means one slow launch in about 100
     if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
     if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // slow samples move the mean by 15 %
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
@@ -47,9 +45,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
-    // most times are below the resolution of the clock
     if (IS("nothing")) return i % 10 == 0 ? 20 : 0;
-    // a time that is the difference of two readings is negative if the subtracted reading was disturbed
+    // the difference of two readings is negative if the subtracted reading was disturbed
     if (IS("dips")) return i == 20 ? -100 : steady;
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("apart") || IS("beside"))
@@ -94,8 +91,9 @@ KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
 KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second, the peak of the scripted machine
-KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak of the scripted machine
-// data smaller than four times L2 may come from the cache, so no rate is ABOVE_ROOF
+KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))
+// a rate above the peak is possible if the data is smaller than four times L2, because the data may come from the
+// cache
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
@@ -135,7 +133,7 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-KBENCH(zeroed_counter) { // the program itself sets this data, and the value happens to be zero
+KBENCH(zeroed_counter) {
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
@@ -236,7 +234,7 @@ static void test_flags(void) {
 }
 
 static void test_cold(void) {
-    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // measured share of L2 that the eviction emptied
+    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // share of L2 that the eviction emptied, as measured
     static const char* const modes[] = { "cold", "cold", "cold", "hot" };
     for (int i = 0; i < 4; i++) {
         kb_result r;
@@ -254,7 +252,7 @@ static void test_cold(void) {
                    r.message ? r.message : "");
         kb_result_free(&r);
         kbi_result_clear(&r);
-        kbi_machine_clear(&machine, "script"); // the scripted machine has no L2
+        kbi_machine_clear(&machine, "script");
         kbi_judge_cold(&r, &m, &machine);
         CHECK(!r.message), CHECK_INT(r.status, KB_OK);
         kb_result_free(&r);
@@ -269,7 +267,6 @@ static void test_rates(void) {
     CHECK_REAL(number(i, "inference_speed"), 1000 / ms, 1e-12);
     CHECK_REAL(number(i, "throughput_gbps"), 5e6 / ms / 1e6, 1e-12);
     CHECK_REAL(number(i, "gflops"), 2e4 / ms / 1e6, 1e-12);
-    // 5e11 bytes a second; the peak of the scripted machine is 1e12
     CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3);
     CHECK_REAL(number(OF("below_roof"), "gpu_efficiency"), 100, 1e-3);
     CHECK_STR(get(OF("below_roof"), "status"), "\"ok\"");
@@ -312,9 +309,8 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// Without shared buffers, different addresses of the data may change the time by up to 3 %. If two implementations
-// differ by less than 3 %, kbench gives no verdict. If a difference below 3 % is significant, kbench sets the flag
-// PLACEMENT.
+// Without shared buffers, different addresses of the data may change the time by up to 3 %. A difference below 3 %
+// gets no verdict; a significant one gets the flag PLACEMENT.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
 // under a sanitizer buffers are not shared, so that the sanitizer can check the space between two allocations
@@ -373,7 +369,7 @@ static void test_contest(void) {
     CHECK_STR(get(one, "verdict"), "null");
     CHECK_STR(get(half, "rating"), "\"excellent\"");
     CHECK_STR(get(one, "rating"), "\"good\"");
-    CHECK_STR(get(triple, "rating"), "\"needs work\""); // 0.5 / 3
+    CHECK_STR(get(triple, "rating"), "\"needs work\"");
     CHECK_STR(get(tenfold, "rating"), "\"needs work\"");
     CHECK_STR(get(half, "baseline"), "\"one\"");
     // every record of the group names the winner and whether it is certain
@@ -392,7 +388,6 @@ static void test_contest(void) {
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
     CHECK_STR(get(OF("steady"), "planned"), "1");
-    // the record contains the measured peaks of the machine, and the reason why there is no GPU
     CHECK_REAL(number(one, "copy_roof_gbps"), 1000, 1e-12);
     CHECK_STR(get(one, "read_roof_gbps"), "null");
     CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
@@ -401,7 +396,6 @@ static void test_contest(void) {
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
     CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
-    // if the baseline fails, no speedup is known, but the correct implementation keeps its time
     int right = record("wrong_first", "right");
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
@@ -410,22 +404,19 @@ static void test_contest(void) {
     withheld("too_fast_first", "above", "ABOVE_ROOF");
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
-    CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
+    CHECK_STR(get(OF("steady"), "speedup"), "null");
     // the A/A control runs even if --iters sets the number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
     // the script gives the baseline and its A/A control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
-    // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single
-    // sample, so the slow implementation takes part in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // a comparison of 70 implementations runs the first 64 in common rounds, and the remaining six in separate
-    // rounds
+    // a comparison of 70 implementations runs the first 64 in common rounds; the remaining six run alone
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -433,8 +424,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // With --rounds, the first 64 implementations and the A/A control run in common rounds, and the remaining six
-    // in separate rounds.
+    // With --rounds, the same 64 implementations and the A/A control share the rounds.
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -452,13 +442,11 @@ static void test_contest(void) {
     CHECK_STR(get(record("contest", "half"), "winner"), "\"half\"");
     CHECK_STR(get(record("contest", "half"), "winner_certain"), "true");
     CHECK_STR(get(record("contest", "half"), "planned"), "3");
-    // equal implementations: one has the lower time, but the difference is not significant
     run("--op contest --impl one,twin");
     CHECK(strcmp(get(0, "winner"), "null") != 0);
     CHECK_STR(get(0, "winner_certain"), "false");
 }
 
-// sampling stops when the median is precise enough, after 30 to 2,000 samples
 static void test_stopping(void) {
     run("--op steady,noisy");
     double steady = number(OF("steady"), "samples"), noisy = number(OF("noisy"), "samples");
@@ -471,7 +459,6 @@ static void test_stopping(void) {
                "%g samples, precision %g", number(OF("noisy"), "samples"), number(OF("noisy"), "precision"));
 }
 
-// the table shows the flag, and no number in a row without a time
 static void test_table(void) {
     run("--iters 200 --op above_roof,steady");
     FILE* f = fopen("build/test/host/judge.out", "r");
@@ -491,7 +478,6 @@ static void test_table(void) {
     if (f) fclose(f);
 }
 
-// Tests the detection of work changes between launches by times alone.
 static void test_alike(void) {
     static kbi_run run;
     static double s[60];
@@ -517,8 +503,8 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // The samples are divided into ten blocks. In the first test each block is faster than the preceding block,
-    // which is flagged; in the second test one block is not faster, which is not flagged.
+    // The samples are divided into ten blocks. First each block is faster than the one before (flagged); then one
+    // block is not (not flagged).
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;

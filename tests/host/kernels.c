@@ -39,7 +39,7 @@ static void test_formulas(void) {
         check_near(kbk_ops[i].flops(&s), want[i].flops, 0, kbk_ops[i].name);
         check_near(kbk_ops[i].bytes(&s, 2), want[i].bytes, 0, kbk_ops[i].name);
     }
-    // If the source has more elements than the gather has indices, the gather reads only one element per index.
+    // If the source has more elements than the index list, the gather reads one element per index.
     for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0,
                    "bytes of a gather with more source elements than indices");
@@ -241,7 +241,7 @@ static void test_e4m3(void) {
     wrong = 0;
     for (uint32_t b = 0; b < 0x7F; b++) {
         double x = kbk_e4m3_value(b), next = b < 0x7E ? kbk_e4m3_value(b + 1) : 480, half = 0.5 * (x + next);
-        uint32_t up = b < 0x7E ? b + 1 : b; // saturates at 448
+        uint32_t up = b < 0x7E ? b + 1 : b;
         wrong += kbk_e4m3_bits(x) != b || kbk_e4m3_bits(-x) != (b | 0x80) || !(next > x);
         wrong += kbk_e4m3_bits(half) != (b & 1 ? up : b) || kbk_e4m3_bits(-half) != ((b & 1 ? up : b) | 0x80);
         wrong += kbk_e4m3_bits(nextafter(half, 0)) != b || kbk_e4m3_bits(nextafter(half, HUGE_VAL)) != up;
@@ -356,9 +356,9 @@ static void test_row_oracles(void) {
 }
 
 /* Tests rows whose logits are all masked. The outputs must depend only on differences between the logits of a row,
-   not on the finite mask value. If C logits are equal, each has probability 1/C; the loss is log C, and the
-   gradient is 1/C - 1 for the target and 1/C for the other classes. Logits far below the maximum of the row
-   contribute nothing. A row of -inf gives NaN. The expected values are from PyTorch 2.11. */
+   not on the finite mask value. C equal logits have probability 1/C each: the loss is log C, the gradient is 1/C -
+   1 for the target and 1/C for the other classes. Logits far below the maximum of the row contribute nothing. A
+   row of -inf gives NaN. The expected values are from PyTorch 2.11. */
 static void test_masked_rows(void) {
     enum { R = 7, C = 11 };
     static const double left[R] = { -1e30, -3.4028234663852886e38, 3e38, -HUGE_VAL, -3.4028234663852886e38, -1e30,
@@ -390,8 +390,8 @@ static void test_masked_rows(void) {
     check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
 }
 
-// If all scores are -1e30, the output of attention is the mean of v. If all scores are -inf, the output is 0 and
-// lse is -inf, as the description of the operation in kbench_kernels.cuh states.
+// If all scores are -1e30, attention returns the mean of v. If all scores are -inf, the output is 0 and lse is
+// -inf, as the description of the operation in kbench_kernels.cuh states.
 static void test_masked_attention(void) {
     enum { S = 5, D = 4 };
     kbk_shape s = shape(S, D, 0);
@@ -401,7 +401,7 @@ static void test_masked_attention(void) {
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check_near(o[i], 2 * D + i % D, 1e-13, "mean of v");
     check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores"); // 4 * -1e30 / sqrt(4)
-    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;   // one key is visible
+    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the output is the value of the only key");
     for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
@@ -516,7 +516,6 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
         check(r.norm > 0 || d == KBK_F32, "rounding to 16 bits gives an error norm above 0");
-        // the check finds an element that was never written (all bytes 0xFF)
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
         check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains the result and the expected value");
@@ -533,8 +532,8 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         memset(got + (R * C - 1) * size, 0, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero as the last element is found");
-        // all elements are multiplied by one factor: the error of each element is within its bound, but the norm
-        // of all errors exceeds the bound
+        // one common factor on all elements: each error is within its bound, but the norm of the errors exceeds
+        // the norm's bound
         for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
         kbk_narrow(KBK_T, d, x, got, R * C);
         if (d != KBK_F32) check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a bias");
@@ -544,15 +543,13 @@ static void test_verifier(void) {
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a missing NaN");
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "an expected NaN");
-        // kbk_verify can check the second row without the first row
         double* want[8] = { y + C };
         check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "the second row without the first row");
         free(x), free(y), free(got);
     }
 }
 
-// One element dominates the norm and has the largest possible rounding error, so no correctly rounded result could
-// be better.
+// One element dominates the norm and has the largest rounding error that correct rounding can cause.
 static void test_dominated(void) {
     const kbk_op* op = kbk_find_op("softmax", "fwd");
     enum { C = 2048 };
@@ -719,7 +716,7 @@ static void test_tf32(void) {
 // --- kbk_launch validates its arguments first, so invalid arguments are reported with and without CUDA
 static int says(const char* why, const char* words) { return why && strstr(why, words); }
 static void test_launch_arguments(void) {
-    static double room[8]; // this memory is never read or written
+    static double room[8];
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
         const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;

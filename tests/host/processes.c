@@ -49,7 +49,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 10000 * wave;
 }
 
-static void note(kb_state* kb) { // logs the process
+static void note(kb_state* kb) {
     FILE* f = getenv("PROCS_LOG") ? fopen(getenv("PROCS_LOG"), "a") : NULL;
     if (!f) return;
     fprintf(f, "%s %d %d\n", kb->operation, scripted.placement, (int)getpid());
@@ -143,13 +143,12 @@ static double number(int i, const char* key) {
     const char* s = get(i, key);
     return strchr("-0123456789", s[0]) ? strtod(s, NULL) : (double)NAN;
 }
-static int numbers(int i, const char* key, double* of) { // reads a list
+static int numbers(int i, const char* key, double* of) {
     int n = 0;
     for (const char* s = get(i, key); *s == '[' || *s == ','; s += strcspn(s, ",]")) of[n++] = strtod(++s, NULL);
     return n;
 }
 
-// Returns the geometric mean, and stores the standard deviation of the logarithms in *sd.
 static double mean_of(const double* values, int n, double* sd) {
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) sum += log(values[i]) / n;
@@ -179,10 +178,10 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        // the record has the largest error among all processes
+        // the largest error among all processes
         CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9);
         CHECK_INT(number(0, "samples"), 30);
-        // details of the record come from the process with the median time; of two processes, from the faster one
+        // details come from the process with the median time; of two processes, from the faster one
         CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12);
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
@@ -193,7 +192,7 @@ static void test_times(void) {
     CHECK_REAL(number(0, "time_ms"), 0.01, 1e-12);
     CHECK_STR(get(0, "process_ms"), "[0.01]");
     CHECK_HAS(said, "+-: 95 % interval of the median (and bias) in one process");
-    run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
+    run("", "--op alone --iters 3 --procs 5");
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
     // one of five processes is 10 % slower; the interval includes the time of this process
@@ -208,7 +207,6 @@ static void test_times(void) {
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
-    // no warning: two of four processes raised it, which is not more than half
     run("", "--op warned --iters 30 --procs 4");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
     run("", "--op warned --iters 30 --procs 3");
@@ -261,7 +259,6 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // If one of two compared implementations fails, the other one keeps its time but is not compared.
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");
@@ -272,7 +269,6 @@ static void test_faults(void) {
     CHECK_HAS(get(dies, "message"), "process 3 of 4: signal 6");
 }
 
-// A comparison of several processes is judged by their log ratios, with a t interval for each implementation.
 static void test_contest(void) {
     double sd, mean = mean_of(ratios, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_INT(run("", "--op contest --rounds 16 --procs 5"), 0);
@@ -294,15 +290,15 @@ static void test_contest(void) {
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"FASTER\"");
-    // with --procs, the A/A control also runs, and its ratio is the noise floor
+    // the A/A control also runs with --procs
     run("", "--op contest --iters 30 --procs 5");
     CHECK_REAL(number(record("contest/impl=mine"), "noise_floor"), 0, 1e-9);
     CHECK_INT(number(record("contest/impl=base"), "samples"), 30);
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// Tests the comparison over several processes with given samples, without running benchmarks. First, each process
-// has a different number of rounds of the A/A control; then one process has no such rounds.
+// Tests the comparison over several processes with given samples, without running benchmarks. First the number of
+// rounds of the A/A control differs between the processes; then one process has none.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     double samples[2][5][2], sd;
@@ -332,14 +328,14 @@ static void test_ratios(void) {
     kbi_judge_group(&c, &pools);
     double mean = mean_of(equals, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(results[1].noise_floor, KBI_MAX(exp(mean + reach), exp(reach - mean)) - 1, 1e-6);
-    mean = mean_of(ratios, 5, &sd), reach = 3.495405933 * sd / sqrt(5); // 1 - 0.05 / 4: two arms share the 5 %
+    mean = mean_of(ratios, 5, &sd), reach = 3.495405933 * sd / sqrt(5); // 1 - 0.05 / 4: two comparisons share 5 %
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_low, exp(mean - reach), 1e-9);
     reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // Repeats the comparison with one result missing: the second implementation has no time in the last process.
+    // The second implementation has no time in the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -354,8 +350,8 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Within one
-// process, only a difference above 1 % is reported as faster or slower.
+// In one process, the code addresses of two implementations differ, which can change their times by 1 %. A single
+// process therefore reports only differences above 1 % as faster or slower.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
@@ -420,7 +416,7 @@ static void test_laps(void) {
         CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
-    run("", "--op simulated -a n=1:40 --iters 6"); // for comparison: one process measures all cases
+    run("", "--op simulated -a n=1:40 --iters 6");
     CHECK_INT(times_in(logged(), "simulated 0 "), times_in(logged(), "simulated"));
     const char* first = logged();
     char line[64];
@@ -432,9 +428,9 @@ static void test_laps(void) {
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
-// Simulates 160 cases of 2 us to 5 ms, in which the processes of a case differ by 1 %. The interval from five
-// processes covers the median of 15 other processes in 95 % of the cases. The interval from one process covers the
-// median of the other processes in less than half of the cases.
+// Simulated cases of 2 us to 5 ms, in which the processes differ by 1 %. The interval from five processes covers
+// the median of 15 other processes in 95 % of the cases. The interval from one process covers the median of the
+// other processes in less than half of the cases.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

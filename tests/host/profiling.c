@@ -187,11 +187,10 @@ static void test_profile(void) {
         for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
         not_said("CUPTI is here"), said("plain 8 40.00 us 100%");
     }
-    run("VIRTUAL_CUPTI=1 --op one"); // without --profile
+    run("VIRTUAL_CUPTI=1 --op one");
     not_said("on the GPU in");
 }
 
-// Tests sums over synthetic events, such as the overlap of kernels and copies.
 static void test_sums(void) {
     union {
         kbi_inside head;
@@ -231,7 +230,6 @@ static void test_sums(void) {
     kbi_profile_free(&p);
 }
 
-// A script checks the schema of the timeline file and counts the events in it.
 static void test_trace(void) {
     if (system("python3 -c ''") != 0) {
         SKIP("no python3, which checks the timeline");
@@ -239,7 +237,7 @@ static void test_trace(void) {
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
     CHECK_INT(code, 1);        // exit code 1, because one implementation has a wrong result
-    not_said("on the GPU in"); // only --profile prints the table
+    not_said("on the GPU in");
     // Each of three cases (`mixed` and two implementations) runs 8 times, which gives 24 blocks. A run of `mixed`
     // has 5 calls that submit work; a run of an implementation has 1.
     CHECK_INT(
@@ -250,7 +248,6 @@ static void test_trace(void) {
     output[f ? fread(output, 1, sizeof output - 1, f) : 0] = 0;
     if (f) fclose(f);
     CHECK_STR(output, "good\n");
-    // nothing was recorded, but the file is still a valid timeline
     run("--op one --trace build/test/host/profiling.trace");
     CHECK_INT(system("python3 tests/host/trace.py build/test/host/profiling.trace block=0 > build/test/host/profiling.out"),
               0);
@@ -359,8 +356,7 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
     not_said("tensor_pct"), not_said("ffma");
-    // With --counters, kbench checks that a cold launch finds no data in L2. If a cold case finds data in L2,
-    // kbench reports no time for this case.
+    // A cold launch must find no data in L2; otherwise --counters withholds its time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
     CHECK(isnan(counted(0, "evicted_pct"))); // a hot case has no eviction kernel, so the counter is missing
@@ -370,7 +366,7 @@ static void test_counters(void) {
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"failed\"");
         CHECK_STR(text(i, "time_ms"), "null");
-        // the implementation with a wrong result gets VERIFY_FAIL instead of NOT_COLD
+        // the wrong result takes precedence over NOT_COLD
         bool wrong = strstr(text(i, "name"), "wrong") != NULL;
         CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
         CHECK_HAS(text(i, "message"), wrong ? "" : "only 50 % of a read of the size of L2 came from DRAM (counters)");
@@ -383,8 +379,7 @@ static void test_counters(void) {
     start("VIRTUAL_CUPTI=1 --env");
     not_said("by the counters");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
-    // In the first run, the block declares twice the bytes that the counters measure; in the second run, half of
-    // them.
+    // The block declares first twice, then half of the counted bytes.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");
@@ -432,7 +427,7 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
     // kbench knows two names of this metric; this virtual chip supports only the second name
     CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0);
-    said("plain 8"); // --profile with --counters
+    said("plain 8");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
     said("this chip has no metric no_such__c.sum");
@@ -467,14 +462,14 @@ static void test_counters(void) {
     }
 }
 
-// Tests energy. The virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is
-// followed by a gap of 400 ns.
+// The virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is followed by a
+// gap of 400 ns.
 static void test_energy(void) {
     run("--op one,declares --energy --no-isolate"); // with --no-isolate, and without CUPTI
     CHECK_INT(code, 0);
     CHECK_REAL(atof(text(0, "energy_mj")), 5.4, 1e-3);
     CHECK_REAL(atof(text(0, "idle_power_w")), 80, 0.1);
-    CHECK_STR(text(0, "flops_per_joule"), "null"); // not declared
+    CHECK_STR(text(0, "flops_per_joule"), "null");
     CHECK_STR(text(0, "bytes_per_joule"), "null");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
     CHECK_REAL(atof(text(1, "energy_mj")), 1000.4, 1e-3);
@@ -482,14 +477,14 @@ static void test_energy(void) {
     CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
     said("time us +- mJ"), said(" J MB/J");
     said("J: energy of one launch, from back-to-back launches over 2 s");
-    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // a block that no graph can hold runs without a graph
+    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile");
     CHECK_STR(text(0, "energy_mj"), "null");
     CHECK_HAS(text(0, "message"), "cannot be separated from the energy of its resets");
     CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not profiled
     CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
     CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
     said("plain 8 40.00 us 100%");
-    run("--op one"); // without --energy
+    run("--op one");
     CHECK_STR(text(0, "energy_mj"), "null");
     not_said("J:");
     static const struct {
@@ -528,7 +523,6 @@ static void test_failures(void) {
         run(arguments);
         CHECK_INT(code, 0);
         said("one/impl=default is not profiled: "), said(rows[i].line);
-        // the reason why a case is not profiled is printed only for the first case
         not_said("waits/impl=default is not");
         CHECK_THAT(strstr(text(0, "message"), "not profiled: ") != NULL, "message %s", text(0, "message"));
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);

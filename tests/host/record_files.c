@@ -58,7 +58,7 @@ static char folder[200], told[4000];
 static int told_kept = -1;
 static FILE* told_in;
 
-static void hear(void) { // starts capturing the messages of kbench
+static void hear(void) {
     fflush(stderr);
     told_in = tmpfile(), told_kept = dup(2);
     dup2(fileno(told_in), 2);
@@ -72,7 +72,6 @@ static const char* heard(void) {
     return told;
 }
 
-// returns a path in the test's folder, which is valid for the next 31 calls
 static const char* in(const char* name) {
     static char paths[32][500];
     static int at;
@@ -95,7 +94,7 @@ static bool there(const char* name) {
     struct stat about;
     return lstat(in(name), &about) == 0;
 }
-static int files(void) { // returns the number of files in the folder
+static int files(void) {
     int n = 0;
     DIR* d = opendir(folder);
     for (struct dirent* e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
@@ -129,11 +128,11 @@ static void test_full(void) {
         disk.room = 100, disk.piece = 30;
         kbi_store_add(&s, &a, 1, true), kbi_store_add(&s, &b, 1, true);
         const char* text = heard();
-        // the failed write is reported once, not at each record; the JSON array is written when the file is closed
+        // the failure is reported once, not for each record; the JSON array is written at the end
         CHECK_INT(count(text, "\n"), 1);
         snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
         CHECK_HAS(text, said);
-        CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new array is complete
+        CHECK_STR(text_of("r.json"), OLD);
         size_t waiting = s.lines.waiting.n;
         hear();
         disk.room = room ? -1 : 0;
@@ -156,8 +155,8 @@ static void test_full(void) {
         }
         disk.room = -1, disk.piece = 0;
     }
-    // writes fail only when the file is closed; how = 0: the last bytes cannot be written; 1: fsync fails; 2: the
-    // system does not support fsync
+    // failures at the end of the run; how = 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not
+    // supported (as on a pipe)
     for (int how = 0; how < 3; how++) {
         kbi_store s;
         char said[600];
@@ -166,7 +165,6 @@ static void test_full(void) {
         kbi_store_add(&s, &a, 1, true);
         hear();
         disk.room = how == 0 ? 0 : -1, sync_error = how == 1 ? EIO : how == 2 ? EINVAL : 0;
-        // kbench ignores that fsync fails on a pipe, because a pipe does not support it
         CHECK_INT(kbi_store_close(&s), how == 2);
         snprintf(said, sizeof said, "writing --json %s failed: %s", in("r.json"), strerror(how ? EIO : ENOSPC));
         CHECK_INT(count(heard(), said), how < 2), CHECK_INT(there("r.json"), how == 2),
@@ -272,8 +270,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // if --json names a symbolic link, kbench replaces the target of the link and keeps its file mode; this also
-    // works if a benchmark function changes the working directory
+    // a symbolic link: kbench replaces its target and keeps the file mode, even if a benchmark function changes
+    // the working directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -283,11 +281,11 @@ static void test_open(void) {
     kbi_store_add(&s, &r, 1, true), CHECK(kbi_store_close(&s));
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
-    CHECK_INT(count(text_of("lines"), "\n"), 2); // the record is appended after the existing line
+    CHECK_INT(count(text_of("lines"), "\n"), 2);
     // --json names a file by a relative path, and the file does not exist yet
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
-    // results of an earlier run are not replaced by an empty array
+    // an empty array replaces no earlier results
     for (int keep = 0; keep < 3; keep++) {
         put("new", OLD);
         CHECK(kbi_store_open(&s, in("new"), NULL)), s.keep = keep > 0;
@@ -300,8 +298,7 @@ static void test_open(void) {
     kb_result_free(&r);
 }
 
-// If a killed run left an incomplete last line, kbench ends this line with a newline. --resume replaces the whole
-// file atomically.
+// An incomplete last line of a killed run gets a newline. --resume replaces the whole file atomically.
 static void test_lines(void) {
     static const char* const before[] = { "", ONE "\n", ONE };
     kb_result r = record("one");
@@ -316,8 +313,8 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // --resume replaces a file in three situations: its name is a symbolic link; no line of the file is kept;
-    // another process replaces the file at the same time
+    // --resume replaces a file whose name is a symbolic link, of which no line is kept, or which another process
+    // replaces at the same time
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));
@@ -478,7 +475,6 @@ static void test_locked(void) {
     unlink(in("l")), kb_result_free(&r);
 }
 
-// A read error is not the end of a file: the file is rejected and stays unchanged.
 static void test_unreadable(void) {
     kbi_text all = KBI_BLANK;
     put("l", ONE "\n" ONE "\n" ONE "\n" ONE "\n" ONE "\n"), put("a", OLD);
@@ -493,7 +489,6 @@ static void test_unreadable(void) {
         CHECK(!kbi_hash_file(&h, open(in("l"), O_RDONLY))), CHECK_INT(errno, EIO);
         read_good = good;
     }
-    // the end of the file cannot be read, so the record begins a new line
     kbi_store s;
     kb_result r = record("one");
     read_error = 0;
@@ -504,7 +499,7 @@ static void test_unreadable(void) {
     kbi_text_free(&all), unlink(in("l")), unlink(in("a")), kb_result_free(&r);
 }
 
-// A file that another program changed during the run is not overwritten. If two runs write the same file, the run
+// A file that another program changed during the run is not overwritten. Of two runs with one output file, the run
 // that ends last writes to another file next to it.
 static void test_two(void) {
     kbi_store s;
@@ -538,7 +533,7 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            // the reader got the record, which contains "one" as its name and as its operation
+            // the record has "one" as its name and as its operation
             CHECK_INT(count(got, "\"one\""), 2);
         }
         CHECK(kbi_store_close(&s)), close(reader);

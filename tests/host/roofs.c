@@ -124,7 +124,7 @@ KBENCH(no_such_bytes) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_bytes_as(kb, 1e6, (kb_traffic)9);
 }
-KBENCH(overwritten) { // of two declared FLOP counts, the last one applies
+KBENCH(overwritten) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_flops_as(kb, 1e9, KB_F64);
     kb_flops(kb, 50e12 * SECONDS);
@@ -210,7 +210,7 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : !known || share <= 1.002 * percent,
                "%s: compute_roof %s, %g %%", operation, get(operation, "compute_roof"), share);
 }
-static int measured(const char* roof) { // how many times
+static int measured(const char* roof) {
     char line[40];
     int n = 0;
     FILE* f = fopen(LOG, "r");
@@ -247,9 +247,8 @@ static void test_no_cublas(void) {
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) check_roof(unknown[i], "", 0);
     check_roof("memory_first", "copy", 60);
-    // the record names no arithmetic peak, because that peak is unknown
     CHECK_STR(get("memory_first", "compute_roof"), "null");
-    // no percentage, because the bound may be the unknown arithmetic peak
+    // no percentage: the unknown arithmetic peak may be the bound
     check_roof("neither_much", "", 0);
     check_roof("x_f32_said", "ABOVE_ROOF", 0);              // a rate above a known peak still gets ABOVE_ROOF
     check_roof("x_f64", "ABOVE_ROOF", 0);
@@ -257,7 +256,7 @@ static void test_no_cublas(void) {
 }
 
 // A device without fp8 units has no fp8 peak, so fp8 data is judged by the peak of another type. If a peak exists
-// but could not be measured, kbench uses no other peak in its place.
+// but its measurement failed, no other peak replaces it.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
@@ -275,7 +274,6 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    // the worker process dies after some of the cases
     run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read");
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
@@ -318,7 +316,7 @@ static void test_judge(void) {
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
     kb_result_free(&r);
-    r = judged(&m, NAN, 2000e12 * SECONDS); // a hot cache cannot make arithmetic exceed its peak
+    r = judged(&m, NAN, 2000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
     // the case is cold, but its data is so small that a cache may still hold the data
@@ -347,7 +345,7 @@ static void test_judge(void) {
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
-    CHECK(r.bound == NULL); // above the copy peak of a core, memory is not named as the bound
+    CHECK(r.bound == NULL);
     kb_result_free(&r);
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
@@ -357,13 +355,12 @@ static void test_judge(void) {
     CHECK_STR(r.roof, "f32");
     CHECK_REAL(r.gpu_efficiency, 500, 1e-9);
     kb_result_free(&r);
-    m.dtype = KB_I8; // integer peaks of a core are not measured
+    m.dtype = KB_I8;
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK(r.roof == NULL);
     kb_result_free(&r);
 }
 
-// The measured peaks of one core of this machine must be positive, and plausible for any current CPU core.
 static void test_core(void) {
     static const double least[] = { 1e8, 1e8, 1e8, 1e7, 1e7 }, most[] = { 1e12, 1e12, 1e12, 1e12, 1e12 };
     static const int which[] = { KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32 };
@@ -405,7 +402,7 @@ static void test_crowded(void) {
     kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
     int last = KBI_CPUS - 1;
     memset(&one, 0, sizeof one);
-    if (!kbi_cpus_allowed(&all)) return; // this system does not report the allowed processors
+    if (!kbi_cpus_allowed(&all)) return;
     while (last && !kbi_cpus_has(&all, last)) last--;
     one.words[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
     kbi_core_roof(&alone, KBI_ROOF_READ);

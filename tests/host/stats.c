@@ -74,7 +74,6 @@ static double uniform(void) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
 }
-// each part restarts the random numbers, so that the parts do not depend on each other
 static void begin(const char* part) {
     current = part;
     rng_state = 42;
@@ -86,7 +85,6 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// Returns whether every field of a summary is finite; a field that is undefined for few samples may also be NaN.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
@@ -285,10 +283,10 @@ static void test_not_finite(void) {
     }
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 1e150 : -1e150) * (i % 7 ? 1.0 : 1e-300);
     kb_stats s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // magnitudes of 1e150, the largest that kb_summarize accepts
+    CHECK(summary_is_sound(&s, 400));
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
     s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the smallest magnitudes
+    CHECK(summary_is_sound(&s, 400));
     for (int64_t i = 0; i < 400; i++) sample[i] = i % 2 ? 1e150 : 5e-324;
     s = kb_summarize(sample, 399);
     CHECK(summary_is_sound(&s, 399) && is_nan(s.precision) && is_nan(s.drift) == (s.drift != 0));
@@ -304,11 +302,11 @@ static void test_modes(void) {
     }
     plant(100, 0.008, 0, 0, 0, 0);
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
-    sample[11] = 5600 * 1.034; // two samples lie between the modes
+    sample[11] = 5600 * 1.034;
     sample[77] = 5600 * 1.048;
     sample[50] = 56000; // one outlier; the gap below it is wider than the gap between the two modes
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // two exact values: each mode has MAD 0
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320;
     CHECK(kb_summarize(sample, 100).bimodal);
     // samples with two values that differ by 5 % are bimodal only if the timer is known to resolve that difference
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
@@ -316,14 +314,13 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
     // each mode has values 32 apart, from which kb_summarize infers that the clock's resolution is 32
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005;
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
 }
 
 static void test_quantised(void) {
     begin("quantised");
     for (int round = 0; round < 50; round++) {
-        // the scatter of the samples ranges from less than one clock tick to dozens of ticks
         for (double cv = 0.0005; cv < 0.05; cv *= 2) {
             plant(120, cv, 0, 0, 0, 32.0);
             const kb_stats s = kb_summarize(sample, 120);
@@ -374,8 +371,6 @@ static int significant_orders(void) {
     return found;
 }
 
-// Simulates 1000 sets of samples. Counts the sets in which kbench detects a drift, and the sets in which kbench
-// detects two modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -404,19 +399,18 @@ static void test_drift(void) {
     printf("step 2 %%, n 100, cv 1 %%:       found %d of 1000\n", drifting);
     CHECK(drifting >= 900);
     shares(100, 0.001, 0.0, 0.0, 0.02, &drifting, &modes);
-    CHECK(drifting == 1000 && modes == 1000); // two clock frequencies give two modes
+    CHECK(drifting == 1000 && modes == 1000);
     plant(100, 0.01, 0.0, -0.03, 0.0, 0);
     CHECK(kb_summarize(sample, 100).drift < -0.01);
     for (int64_t n = 30; n <= 300; n += 90) {
         for (int r = 0; r <= 6; r += 3) {
             const double rho = 0.1 * r;
-            // with a cv of 5 %, |drift| often exceeds 1 % by chance, so this must not count as drift
             shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes);
             printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting, modes);
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }
     }
-    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // a skewed distribution
+    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes);
     CHECK(modes <= 10 && drifting <= 25);
     plant(400, 0.02, 0.6, 0, 0, 0);
     const double lag1 = kb_summarize(sample, 400).lag1;
@@ -445,7 +439,7 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over SLOWER
     CHECK(kbi_judge_ratio(1.002, 1.006, 0.0, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 1.03, 0.01, 0.0) == KB_UNRESOLVED);
-    CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED); // within the noise floor
+    CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(1.006, 1.02, 0.01, 0.005) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 0.9949, 0.01, 0.005) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.98, 0.9960, 0.01, 0.005) == KB_UNRESOLVED);
@@ -686,7 +680,6 @@ static void test_parts(void) {
     }
 }
 
-// Tests how cases of similar duration pool their scatter between processes, as described at kbi_spread_of.
 static void test_pooled(void) {
     enum { CASES = 7, PROCESSES = 4 };
     double values[CASES * PROCESSES], times[CASES];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the table that kbench prints for hand-written records. The headings of machines and groups, and the units,
-// must be correct for any order of the records and any text in them.
+// Tests the table that kbench prints for hand-written records.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -10,7 +9,6 @@ static kb_result records[64];
 static int count;
 static char text[65536];
 
-// a record of a run on a GPU
 static kb_result* add(const char* operation, const char* implementation, int64_t planned, double ms) {
     kb_result* r = &records[count++];
     kbi_result_clear(r);
@@ -66,7 +64,7 @@ static void test_machines(void) {
     records[1].device = 1; // another device of the same kind
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 2);
-    CHECK_INT(times("  time "), 2); // the second machine has its own heading
+    CHECK_INT(times("  time "), 2);
     records[1].device = 0, records[1].tool = "compute-sanitizer";
     CHECK_HAS(shown(80, 0, NULL, NULL), "CUDA 13.0 under compute-sanitizer: not\ntimed\n");
     records[1].tool = records[1].gpu = NULL, records[1].no_gpu = "no driver";
@@ -126,7 +124,7 @@ static void test_rates(void) {
     r = add("sweep", "default", 3, 1);
     r->gflops = 4000, param(r, "n", 2); // 4000 GFLOP/s is still readable in TFLOP/s
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
+    r->gflops = 4e5, param(r, "n", 3);
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n"
                     " n=1                     1.000  0.10%    900.0\n"
@@ -134,9 +132,9 @@ static void test_rates(void) {
                     "\n"
                     "sweep                  time ms     +-  TFLOP/s\n"
                     " n=3                     1.000  0.10%    400.0\n");
-    CHECK_INT(times("GB/s"), 1); // GB/s appears only in the heading of the machine
+    CHECK_INT(times("GB/s"), 1);
     CHECK_INT(times("roof"), 0);
-    // a column appears from the first row that has a value for it to the last row
+    // a column lasts from the first row that has its value to the last row
     records[1].items_per_second = 2.5e6;
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
@@ -145,7 +143,6 @@ static void test_rates(void) {
                     " n=3                     1.000  0.10%    400.0        -\n");
     records[1].items_per_second = 5;
     CHECK_HAS(shown(80, 0, NULL, NULL), "TFLOP/s  items/s\n");
-    // a failed case alone adds no columns
     records[2].status = KB_FAILED, records[2].gflops = NAN, records[2].bytes = 8;
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("  time "), 2);
@@ -264,7 +261,6 @@ static void test_columns(void) {
     clear();
 }
 
-// a row shows a short mark for each flag; the legend below the table gives the meaning and the fix of each flag
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
@@ -311,7 +307,6 @@ static void test_words(void) {
     }
 }
 
-// the summary names the significantly fastest implementation and the number of its comparisons
 static kb_result* rival(const char* op, const char* impl, double speedup, double off, const char* winner, int sure) {
     kb_result* r = add(op, impl, 20, 1 / speedup);
     r->baseline = "base", r->winner = winner, r->winner_certain = sure, r->speedup = speedup;
@@ -346,7 +341,6 @@ static void test_winners(void) {
     clear();
 }
 
-// the coverage of the intervals is stated once below the table, if intervals are shown
 static void test_intervals(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
@@ -364,7 +358,6 @@ static void test_intervals(void) {
     clear();
 }
 
-// a long name is shortened in the middle, but never within a character
 static void test_cut(void) {
     static const struct {
         const char* s;

@@ -45,7 +45,6 @@ static void test_growing(void) {
     for (int i = 0; i < 300; i++) kbi_putf(&t, "%c%d,", 'x', i % 10);
     CHECK_INT(t.n, 900), CHECK(strncmp(t.s + 897, "x9,", 4) == 0 && strncmp(t.s, "x0,x1,", 6) == 0);
     kbi_text_free(&t);
-    // the blocks of an arena are aligned, zeroed and do not overlap
     kbi_arena a;
     char* pieces[200];
     memset(&a, 0, sizeof a);
@@ -80,7 +79,7 @@ static void test_names(void) {
     static const char* const parts[][2] = { { "p99", "time_ms_p99" },
                                             { "min", "time_ms_min" },
                                             { "speed", "speedup" } };
-    for (int i = 0; i < 3; i++) { // common abbreviations of longer names
+    for (int i = 0; i < 3; i++) {
         kbi_nearest key = { parts[i][0], NULL, 64 };
         kbi_offer(&key, "speedup");
         for (int k = 0; k < KBI_COUNT(kbi_keys); k++) kbi_offer(&key, kbi_keys[k].name);
@@ -212,7 +211,7 @@ static void test_columns(void) {
     CHECK(kbi_cell_reads(&c, all, 3));
     rows[0].time_ms = 0.0099;
     CHECK(!kbi_cell_reads(&c, all, 3));
-    // the unit is s, because 0.05 s is still readable
+    // 0.05 s is still readable, so the unit is s
     c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50;
     CHECK(kbi_cell_reads(&c, all, 3));
     c.scale = 1e3, rows[0].time_ms = 100; // 100000 us
@@ -229,14 +228,14 @@ static void test_progress(void) {
     hold(stderr);
     p.on = kbi_terminal(stderr);
     kbi_progress_show(&p, 0, 7, "first");
-    CHECK_STR(caught(stderr), ""); // not a terminal
+    CHECK_STR(caught(stderr), "");
     p.on = true;
     kbi_progress_begin(&p, 400);
     kbi_progress_group(&p, 100);
     hold(stderr);
     kbi_progress_show(&p, 0, 7, "first");
     kbi_progress_show(&p, 0, 7, "at once again");
-    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // the default width is 80 columns
+    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K");
     static const struct {
         double finished;
         const char* says;
@@ -265,7 +264,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
-    kbi_progress_begin(&p, 50); // the progress of the next device starts from zero
+    kbi_progress_begin(&p, 50);
     CHECK_REAL(p.allowed, 50, 0), CHECK_REAL(p.finished, 0, 0), CHECK_REAL(p.took, 0, 0);
     p.began -= 5 * (int64_t)1000000000;
     kbi_progress_group(&p, 20);
@@ -346,11 +345,11 @@ static void test_shown(void) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         uint64_t bits = state ^ state >> 29;
         if (i % 3 == 0)
-            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // numbers with few digits
+            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64);
         else if (i % 3 == 1)
-            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31)); // common magnitudes
+            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31));
         else
-            memcpy(&x, &bits, sizeof x); // random bits
+            memcpy(&x, &bits, sizeof x);
         if (!kbi_finite(x)) continue;
         for (int digits = 15; digits <= 17; digits++) {
             snprintf(want, sizeof want, "%.*g", digits, x);
@@ -465,7 +464,6 @@ static void test_written(void) {
         kbi_json_real(&t, -INFINITY);
     CHECK_STR(t.s, "0.25 null null");
     kbi_text_free(&t);
-    // in a buffer of fixed size, only complete characters are written
     static const struct {
         const char *before, *s, *want; // want: text in a buffer of 12 bytes after `s` was appended to `before`
     } fits[] = { { "", "12345678901", "12345678901" },
@@ -484,7 +482,7 @@ static void test_written(void) {
     kbi_arena a = KBI_BLANK;
     CHECK_STR(kbi_arena_text_n(&a, "abcdef", 3), "abc"), CHECK_STR(kbi_arena_text(&a, "ab"), "ab");
     CHECK(!kbi_arena_text(&a, NULL) && a.used == 16 + 16 + 16);
-    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096); // the block is filled to its last byte
+    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096);
     kbi_arena_alloc(&a, 1), CHECK(a.used == 32 && a.size == 4096);
     kbi_arena_alloc(&a, 4081), CHECK(a.size == 4096 + 16 && a.used == a.size);
     kbi_arena_free(&a);
@@ -524,7 +522,7 @@ static void test_found(void) {
         CHECK_THAT(best.distance == near[i].distance, "%s: %s is %d apart", near[i].wanted,
                    near[i].offered ? near[i].offered : "nothing", best.distance);
     }
-    // tests a set and a map of many keys; 0 is a valid key
+    // 0 is a valid key of a set and of a map
     kbi_set set = KBI_BLANK;
     kbi_map map = KBI_BLANK;
     int wrong = 0;
@@ -535,7 +533,6 @@ static void test_found(void) {
             wrong += i != 1 && kbi_set_add(&set, key == 1 ? 5 : key) == (turn > 0);
             wrong += (slot->key != 0) != (turn > 0) || (turn && slot->at != i * 3);
             if (!turn) kbi_map_take(&map, slot, key, i * 3);
-            // adding a key that the map already has does not change the map
             if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3);
             wrong += map.n != (size_t)(turn ? 3000 : i + 1) || 2 * map.n > map.size;
         }
@@ -544,7 +541,6 @@ static void test_found(void) {
     KBENCH_FREE(map.slots);
 }
 
-// Reads and writes are complete, even if the data arrives in parts.
 static void test_pipes(void) {
     int ends[2];
     char got[16] = "", path[] = "/tmp/kbench_texts.XXXXXX", line[8];
@@ -552,7 +548,7 @@ static void test_pipes(void) {
     CHECK(kbi_write_all(ends[1], "abc", 3) && kbi_write_all(ends[1], "defgh", 5) && kbi_write_all(ends[1], NULL, 0));
     CHECK(kbi_read_all(ends[0], got, 7) && strcmp(got, "abcdefg") == 0 && kbi_read_all(ends[0], got, 0));
     close(ends[1]);
-    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // the other end sent one byte of two and was closed
+    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h');
     close(ends[0]);
     CHECK(!kbi_write_all(ends[1], "a", 1) && !kbi_read_all(ends[0], got, 1));
     int file = mkstemp(path);
@@ -565,9 +561,9 @@ static void test_pipes(void) {
     int open_now = dup(1);
     for (int i = 0; i < 20; i++) kbi_first_line("/proc/self/stat", line, 8);
     int then = dup(1);
-    CHECK_INT(then, open_now + 1); // kbench closed every file that it opened
+    CHECK_INT(then, open_now + 1);
     close(open_now), close(then);
-    kbi_open_standard_files(); // no standard file descriptor is missing, so the call opens none
+    kbi_open_standard_files(); // no standard file descriptor is missing, so nothing is opened
     then = dup(1), CHECK_INT(then, open_now), close(then);
     then = dup(0), close(0);
     kbi_open_standard_files();
@@ -585,7 +581,6 @@ static void test_pipes(void) {
 
 // --- messages ---
 
-// If stdout and stderr share a file (prog > log 2>&1), a message follows all text printed before it.
 static void test_order(void) {
     char got[300];
     const char* program = kbi_process.program;
@@ -604,7 +599,6 @@ static void test_order(void) {
     CHECK_STR(got, "a row prog: error: no room\na row, prog: late\nthe last\n");
 }
 
-// If memory is exhausted, the process ends and reports the requested size.
 static void test_no_memory(void) {
 #ifndef TEST_SANITIZE // under a sanitizer, a malloc that is too large ends the process
     char got[300];
@@ -642,13 +636,12 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // tests the text that describes a change, and whether a shortened list of changes includes this change
     kb_result before, after;
     kbi_change c;
     const char* colour;
     enum { BETTER = 1, WORSE, FAILS };
     static const struct {
-        // way: what changed, as a sum of 1 (slower), 2 (faster), 4 (more memory) and 8 (less memory)
+        // way: sum of 1 (slower), 2 (faster), 4 (more memory) and 8 (less memory)
         int without, was, is, verdict, way, colour;
         const char* says;
         bool notable;
@@ -682,7 +675,6 @@ static void test_changes(void) {
         CHECK_THAT(kbi_change_notable(&c) == words[i].notable, "change %d is %snotable", i,
                    words[i].notable ? "not " : "");
     }
-    // the severity depends on the ratio of the change to the threshold
     static const struct {
         double times;
         const char* says;
@@ -696,8 +688,7 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // Tests summaries of many changes, first with one nonzero count, then with several nonzero counts. A summary
-    // must begin with its most important count.
+    // A summary must begin with its most important count.
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -795,8 +786,8 @@ static void test_tools(void) {
     CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
-    // if a file has records of several processes, a repetition is the median of one process; every case gets the
-    // same number of repetitions, and the samples of one process are never split
+    // with several processes, a repetition is the median of one process; every case gets the same number of
+    // repetitions
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
     static const struct {
@@ -913,7 +904,6 @@ static void test_choice(void) {
     kb_result_free(&r);
 }
 
-// Tests parameter sweeps: which axes were swept, whether they were swept together, and the fitted power law.
 static void test_sweeps(void) {
     static kb_result of[24];
     static kb_param params[24][3];
@@ -950,7 +940,6 @@ static void test_sweeps(void) {
         CHECK_REAL(fit.c, 2e-3, 1e-9), CHECK(fit.off < 1e-9);
         CHECK_REAL(fit.e[0], together ? 1.5 : 2, 1e-9);
         if (!together) CHECK_REAL(fit.e[1], 0.5, 1e-9);
-        // each time is 10 % above or 10 % below the power law
         for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1;
         CHECK(kbi_fit_of(&s, s.timed, &fit));
         double squares = 0;
@@ -963,7 +952,7 @@ static void test_sweeps(void) {
         }
         CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
         kbi_subset two = { s.timed.of, 2 };
-        CHECK(!kbi_fit_of(&s, two, &fit)); // no fit, because the axis has only two values
+        CHECK(!kbi_fit_of(&s, two, &fit));
         kbi_arena_free(&s.arena);
         for (int i = 0; i < n; i++) kb_result_free(&of[i]);
     }
@@ -976,7 +965,6 @@ static void test_sweeps(void) {
     CHECK(!kbi_solve(b, 2));
 }
 
-// Tests the values of a record (axes and metrics) that a figure shows.
 static void test_metrics(void) {
     static const struct {
         int metric;
@@ -1036,8 +1024,8 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // if the medians of the cases differ much, the figure shows each sample relative to the median of its case;
-    // the axis ends a little above most samples
+    // samples of cases with very different medians are drawn relative to their medians; the axis ends a little
+    // above most samples
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1048,7 +1036,7 @@ static void test_metrics(void) {
     r.time_ms_p5 = 10, r.time_ms_p95 = 12;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(lo, 10, 0), CHECK_REAL(hi, 16, 1e-12), CHECK_INT(beyond, 1);
-    r.time_ms_p95 = 30; // p95 includes all samples
+    r.time_ms_p95 = 30;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
     // if the records have no percentiles, the range of the axis is computed from the medians alone
@@ -1071,7 +1059,6 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        // tests the last character before the range, its first and last character, and the first one after it
         for (int k = -1; k < 3; k++) {
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from
@@ -1149,7 +1136,6 @@ static void test_counts(void) {
     }
 }
 
-// Tests the list of nonzero counters, which is wrapped into columns.
 static void test_cells(void) {
     static const struct {
         const char* name;
@@ -1182,7 +1168,7 @@ static void test_cells(void) {
 }
 
 // Tests the measured peaks of a machine, which are taken from its records. Records of old versions do not name
-// their peak; the peak is then computed from the rate and the efficiency.
+// their peak, so the peak is computed from rate and efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];
@@ -1197,7 +1183,6 @@ static void test_ceilings(void) {
     kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
-    // the peak is the largest value among all records
     CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0);
     CHECK_STR(c.memory[1].name, "read"), CHECK_REAL(c.memory[1].of, 4400, 0);
     CHECK_STR(c.memory[2].name, "memory"), CHECK_REAL(c.memory[2].of, 3000, 1e-12);
@@ -1212,14 +1197,12 @@ static void test_ceilings(void) {
     kbi_ceiling few[2];
     int n = 0;
     static const char* const names[] = { "a", "b", "c", "a", NULL };
-    // the array holds two peaks, so the third name is ignored
     for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1);
     CHECK_INT(n, 2), CHECK_REAL(few[0].of, 4, 0), CHECK_REAL(few[1].of, 2, 0);
     kbi_ceiling_add(few, &n, 2, "b", NAN), kbi_ceiling_add(few, &n, 2, "b", 0), CHECK_REAL(few[1].of, 2, 0);
     for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
 }
 
-// Tests the lines in which --env prints each measured peak with its unit and the time that measuring took.
 static void test_env_roofs(void) {
     kbi_roofs roofs;
     kbi_roofs_clear(&roofs);

@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// These functions replace system functions that kbench calls, so that a test can make the calls fail. kbench
-// allocates a stack for each suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With
-// VIRTUAL_SYSTEM_V, a handler that signal() sets is removed after its first signal. fork fails on request. dlopen
-// finds the simulated CUDA libraries.
+// These functions replace system functions, so that a test can make them fail. kbench allocates a stack for each
+// suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With VIRTUAL_SYSTEM_V, a handler that
+// signal() sets is removed after its first signal. fork fails on request. dlopen finds the simulated CUDA
+// libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
@@ -109,13 +109,13 @@ typedef struct operation {
     double ns;
     struct CUevent_st* event;
     volatile unsigned* flag;
-    int* counter; // a counter to which a kernel adds 1; or NULL
+    int* counter;
     unsigned correlation;
-    enum cudaMemcpyKind way; // of a copy
+    enum cudaMemcpyKind way; // direction of a copy
 } operation;
 
 struct CUevent_st {
-    int index; // of its pair
+    int index;
     double stamp;
 };
 struct CUgraph_st {
@@ -137,7 +137,7 @@ static struct device {
     double now;   // ns
     double drift; // drift of the event overhead, ns
     int launches, events;
-    int device;            // the device chosen by this process
+    int device;
     // evicted: the caches do not hold the kernel arguments; pending: an event waits for its kernel
     bool evicted, pending;
     int cluster;           // cluster size of the next launch, in blocks
@@ -190,7 +190,7 @@ static cudaError_t did(cudaError_t e) {
     return e;
 }
 
-// Returns whether a stream capture is active; if so, the capture fails.
+// Returns whether a stream is being captured, after making the capture fail.
 static bool forbidden(void) {
     if (gpu.capture) did(gpu.spoiled = cudaErrorStreamCaptureUnsupported);
     return gpu.capture != NULL;
@@ -208,7 +208,7 @@ typedef union activity {
 static struct tracing {
     void (*request)(uint8_t**, size_t*, size_t*);
     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
-    unsigned on; // bit k is set if activity records of kind k are enabled
+    unsigned on;
     double host; // host clock, ns
     unsigned correlations;
     bool switched; // CUPTI tracing was switched on or off since the last kernel launch
@@ -321,7 +321,7 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
 
 static struct calling {
     void (*called)(void*, int, uint32_t, const void*);
-    unsigned on; // bit k is set if callback domain k is enabled
+    unsigned on;
 } calling;
 static int call_subscribe(void** subscriber, void (*called_back)(void*, int, uint32_t, const void*), void* user) {
     called(__func__);
@@ -374,8 +374,7 @@ static double metric(const char* name) {
     return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
 }
 
-// Simulates every function of CUPTI's range profiler; `name` is the name of the simulated function. Parameter
-// structures must have the sizes that CUPTI defines.
+// Parameter structures must have the sizes that CUPTI defines.
 static int range_do(const char* name, uint64_t* w) {
     called(name);
     static char image[64];
@@ -464,7 +463,6 @@ static double cost_of_shape(const function* f) {
            110.0 * !f->dry;
 }
 
-// Writes the trace of a simulated external profiler to the file VIRTUAL_LAUNCHES.
 static void see(const char* what, int blocks, double ns) {
     FILE* f = virtual_launches ? fopen(virtual_launches, "a") : NULL;
     if (f) fprintf(f, "%s\t%d\t%.0f\t%.0f\n", what, blocks, gpu.now, ns), fclose(f);
@@ -536,7 +534,6 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
-// returns an error if the stream was destroyed or the device was reset; otherwise cudaSuccess
 static cudaError_t gone(cudaStream_t s) {
     if (gpu.reset) return cudaErrorContextIsDestroyed;
     return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
@@ -569,13 +566,12 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    // simulates a tool that waits for the end of every kernel launch
     if (virtual_tool && o.kind == KERNEL) drain(s);
-    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
+    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s);
     if (o.kind == KERNEL) tracing.switched = false;
     if (o.kind == WAIT || s->n) // the launch gate is closed, so later work in the stream waits
         s->queue[s->n++] = o;
-    else { // the host takes 3 us for a launch
+    else {
         gpu.now += 3000;
         execute(&o, 0);
     }
@@ -808,7 +804,7 @@ cudaError_t cudaDeviceSynchronize(void) {
     called(__func__);
     api("cudaDeviceSynchronize", "cuCtxSynchronize_v2", 0, 0, 0, 0, NULL, 0);
     if (gpu.preempted || gpu.busy) usleep(200);
-    gpu.preempted = false; // only one wait is prolonged by preemption
+    gpu.preempted = false;
     return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
@@ -974,8 +970,7 @@ static int get_function(void** f, void* module, const char* name) {
     return 0;
 }
 // Returns the time of a read in ns. Reading cached data is fast. Reading a buffer larger than L2 evicts the cached
-// data. If the cached data is marked as persisting, an amount of an eighth of the reserved part of L2 is not
-// evicted.
+// data. If the cached data is persisting, an eighth of the reserved part of L2 is not evicted.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
     bool hit = gpu.cached.p && p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
     if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
@@ -1037,8 +1032,8 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("null")) of->blocks = (int)gx; // a kbi_null launch with several blocks is a marker launch
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
-             // the virtual GPU does not check the launch configuration of these kernels
-             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
+             // any launch configuration is accepted for these kernels
+         strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);
@@ -1189,11 +1184,11 @@ static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
     return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
 }
 static int nvml_processes(void* device, unsigned* n, void* out) {
-    called(__func__); // reports one process, or two if VIRTUAL_SHARED is set
+    called(__func__);
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
 static int nvml_reasons(void* device, unsigned long long* mask) {
-    called(__func__); // reason 1: idle
+    called(__func__);
     const char* reasons = getenv("VIRTUAL_THROTTLE");
     return (void)device, *mask = gpu.idle || !reasons ? 1 : strtoul(reasons, NULL, 0), 0;
 }
@@ -1295,7 +1290,7 @@ static void* lt_symbol(const int* library, const char* name) {
 }
 
 static void* virtual_dlopen(const char* name, int mode) {
-    if (!name) return dlopen(name, mode); // the program itself
+    if (!name) return dlopen(name, mode);
     const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
     if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
     if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
@@ -1303,7 +1298,7 @@ static void* virtual_dlopen(const char* name, int mode) {
         if (atoi(dot + 1) == lt_version[i] && strstr(versions, dot + 1)) return &lt_version[i];
     return NULL;
 }
-// a simulated library was never opened, so only real libraries are closed
+// a simulated library has no real handle to close
 static int virtual_dlclose(void* library) {
     return library == &lt_version[0] || library == &lt_version[1] ? 0 : dlclose(library);
 }

@@ -30,7 +30,7 @@ static void test_arrays(int dtype, int kind, uint64_t seed, uint32_t tensor) {
             memset(want, 0xa5, sizeof want);
             engine_fill_host(got + shift, n, (uint32_t)dtype, (uint32_t)kind, seed, tensor);
             kbi_fill_host(want + shift, 0, (int64_t)n, dtype, kind, seed, tensor);
-            bad += memcmp(got, want, bytes + 2 * BESIDE) != 0; // compares the bytes around the filled range, too
+            bad += memcmp(got, want, bytes + 2 * BESIDE) != 0;
         }
     CHECK_INT(bad, 0);
 }

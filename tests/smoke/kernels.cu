@@ -79,8 +79,7 @@ static void* zeros(size_t count, size_t size) {
     exit(1);
 }
 
-// Launches the kernel twice, to test that a second launch with the same workspace is also correct. Returns NULL if
-// the results are correct, otherwise an error message.
+// The second launch tests that a used workspace is no problem. Returns NULL or an error message.
 static const char* run(const kernel* k, const kbk_op* op) {
     static char text[400];
     static kbk_tensor tensors[KBK_MAX_TENSORS];
@@ -103,7 +102,7 @@ static const char* run(const kernel* k, const kbk_op* op) {
         if (t->role == KBK_IN) {
             kbk_fill(t, ins, k->dtype, 42, 0, t->count, values);
             kbk_narrow(t->kind, k->dtype, values, host, t->count);
-            // the reference computes from the input values as stored, that is, rounded to dtype
+            // the reference gets the inputs as stored, rounded to dtype
             kbk_widen(t->kind, k->dtype, host, values, t->count);
             CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyDefault));
             in[ins] = values, a.in[ins++] = device;
