@@ -153,11 +153,11 @@ if [ -z "$block" ]; then
 elif ! have cmake; then
     skip "no cmake: README.md's lines of CMake are not run"
 else
-    cmake_builds C bench.c "-DCMAKE_C_COMPILER="$LEAN_CC"
+    cmake_builds C bench.c "-DCMAKE_C_COMPILER=$LEAN_CC"
     if [ -z "$NVCC" ]; then
         skip "no nvcc: README.md's lines of CMake are not run for a .cu file"
     elif everything; then
-        cmake_builds "C CUDA" bench.cu "-DCMAKE_C_COMPILER="$LEAN_CC" "-DCMAKE_CUDA_COMPILER=$(command -v "$NVCC")"
+        cmake_builds "C CUDA" bench.cu "-DCMAKE_C_COMPILER=$LEAN_CC" "-DCMAKE_CUDA_COMPILER=$(command -v "$NVCC")"
     fi
 fi
 
