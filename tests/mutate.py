@@ -30,7 +30,7 @@ import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, r
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
-          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests that must be built with optimisation
+          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}
 # further builds for mutants that survive the normal build: with the sanitizers of make sanitize, and with the
 # options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
@@ -78,9 +78,8 @@ store=$MUTATE_KEPT
 if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # the program contains kbench.h
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
-# Makes processes that end without exit() write their coverage counts, too. A signal handler writes the coverage
-# counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the worker
-# write its coverage counts. The counts are then reset, so that a process that continues does not write them twice.
+# Makes processes that end without exit() write their coverage counts, too. The counts are then reset, so that a
+# process that continues does not write them twice.
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -294,7 +293,6 @@ def sites_of_word(s, i):
 
 
 def sites(s):
-    """Returns (section, line, kind, start, end, new text) for every possible mutation."""
     for i, t in enumerate(s.tokens):
         if i == 0 or s.section(t.line) in (None, "ptx"):
             continue
@@ -412,7 +410,6 @@ class Bench:
         return e
 
     def run(self, test, limit, coverage=False, how=None):
-        """Returns None if the test passes, otherwise the text of the first failure."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh"))
@@ -490,7 +487,7 @@ class Tests:
         files += glob.glob(os.path.join(folder, name + ".*"))
         if name.startswith("host/"):
             files += glob.glob(folder + "/host/*.h")
-        if name.startswith("cli/"):  # adds the files that the test includes or names
+        if name.startswith("cli/"):
             text = open(os.path.join(folder, name + ".sh"), encoding="utf-8").read()
             files += [f for f in glob.glob(folder + "/cli/*.[cpj]*") if os.path.basename(f) in text]
             if "fixtures" in text:
@@ -578,8 +575,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """Returns the tests that execute a line. A line without code counts as
-        executed if its function is executed; a line outside functions is executed by all tests."""
+        """A line without code counts as executed if its function is executed; a line outside functions is executed by
+        all tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -609,8 +606,7 @@ class Tests:
 
 
 def counts(folder):
-    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY. 0: no program
-    executed the line."""
+    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY."""
     lines = {}
     found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
     for f in found:
@@ -660,7 +656,6 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Returns 0 if the mutant is valid, 1 if it does not compile, 2 if its object code equals that of the header."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -758,7 +753,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # missed lines with no executed line between them are printed as one range
+        for k, n in enumerate(missed):
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:

@@ -634,7 +634,6 @@ def _parse(text: str) -> _Signature:
 
 
 def _options(text: str) -> Dict[str, Any]:
-    """Returns a dict that maps each keyword argument to its default value, or to None if the argument is required."""
 
     def value(word: str) -> Any:
         if word in ("True", "False", ""):
@@ -662,7 +661,7 @@ class _Fit(NamedTuple):
     # key: letter of a dimension; value: size of the dimension. The letter "*" has a tuple of sizes as value.
     letters: Dict[str, Any]
     signature: _Signature
-    tensors: List[_Tensor]  # descriptions of all inputs, then of all outputs
+    tensors: List[_Tensor]
     options: Dict[str, Any]
 
     @property
@@ -1176,8 +1175,7 @@ class Launch:
         self._dtype = _DTYPES.index(fit.dtype)
 
     def why_not(self, stream: Optional[int] = None) -> Optional[str]:
-        """Launches the kernel. Returns None if the kernel was launched. If the kernel could not be launched,
-        returns the reason."""
+        """Launches the kernel. Returns None, or the reason if the kernel could not be launched."""
         at = _current_stream(self._kind, self.device) if stream is None else stream
         why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
         return why.decode() if why else None
@@ -1232,8 +1230,7 @@ class Kernel(Operation):
         return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
-        """Returns the library that allocates the outputs ("torch", "cupy" or "cuda") and the GPU. Raises Error if an
-        array is on the wrong device."""
+        """Returns the library that allocates the outputs ("torch", "cupy" or "cuda") and the GPU."""
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
@@ -1481,7 +1478,6 @@ def _first_that_runs(
 
 
 def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
-    """Returns a dict that maps the name of each input to its gradient."""
     kernel, options = plan["kernel"], plan["options"]
     dy = dy.detach()
     if kernel.family == "gemm":
@@ -1850,8 +1846,7 @@ def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[st
 def _plan(
     operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]], sizes: str = "usual"
 ) -> List[Tuple[str, str, Any]]:
-    """Returns the operation, element type and axes of each comparison. Raises Error for unknown names, and if
-    there is nothing to compare."""
+    """Raises Error for unknown names, and if there is nothing to compare."""
     if sizes not in _SIZES_OF:
         raise Error(f"sizes='{sizes}' is unknown; one of {', '.join(_SIZES_OF)}")
     for o in _NO_PEERS:
@@ -1952,8 +1947,6 @@ def _engine_stream(device: int) -> int:
 
 
 class _Comparison:
-    """The inputs, the oracle and all implementations for the comparison of an operation in one direction, element
-    type and shape."""
 
     def __init__(
         self, operation: Operation, dtype: str, axes: Dict[str, Any], seed: int, device: int, stream: int
@@ -2531,7 +2524,7 @@ def _key_of(record: Record) -> str:
 
 def _is_short(record: Record) -> bool:
     """Returns whether the tensor's rows have at most 64 elements, so that memory bandwidth does not limit the
-    kernels. If rows have at most 64 elements, the comparison has no target for the column "of a copy"."""
+    kernels."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 

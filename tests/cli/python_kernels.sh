@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.kernels without a GPU: the shared library for other languages, and its Python interface. PYTHON is
-# the interpreter. make test-all (TEST_ALL=1) also builds kernels with nvcc.
+# Tests kbench.kernels without a GPU: the shared library for other languages, and its Python interface. make
+# test-all (TEST_ALL=1) also builds kernels with nvcc.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests the axes of the suite without CUDA. Layouts and rectangular sizes of matrix products, and the probability p
-# of dropout, must be passed to the oracles, and -a can set them. The test runs no kernels.
+# Tests the axes of the suite without CUDA and without kernels. Layouts and rectangular sizes of matrix products,
+# and p of dropout, must reach the oracles.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests tests/extract.py, which takes kernels out of kbench_kernels.cuh. The extracted files must compile for
-# sm_90a without the header. The parameters of all kernels, and of the function that launches them, must not have a
-# type that the header defines. The extracted programs must list their case. "make test" extracts six variants and
-# compiles two; "make test-all" extracts and compiles the last variant of every operation and direction.
-# tests/gpu/linked.sh runs such programs on a GPU.
+# sm_90a without the header, and the extracted programs must list their case. No parameter of a kernel, or of the
+# function that launches it, may have a type that the header defines. make test compiles two variants; make test-all
+# compiles the last variant of every operation and direction.
 # takes long
 . tests/lib.sh
 

@@ -37,8 +37,6 @@ static int quick, large, sanitize, counting, faults, jobs, job_index;
 static int capability; // compute capability times ten
 static const char* only;
 // Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
-// through: number of jobs that have finished the operation. passed, failed: number of passed and of failed checks
-// in all jobs.
 static struct account {
     int taken;
     struct {
@@ -98,9 +96,8 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    // index of the tensor among the operation's inputs, or among its outputs
     int slot;
-    // host memory: values of an input in double precision, or values of an output as the oracle computed them
+    // host memory: values of an input in double precision, or of an output as the oracle computed them
     double* values;
     // host memory: magnitudes from which the tolerance of an output is computed
     double* scales;
@@ -116,7 +113,7 @@ typedef struct {
     const kbk_op* op;
     kbk_shape s;
     int dtype, fill, n;
-    int spoiled; // index of the input into which special values are written
+    int spoiled;
     // with --sanitize: index into offsets[] of the shift that the buffers are allocated for
     int shift;
     side x[KBK_MAX_TENSORS];
@@ -136,16 +133,12 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Sets keys that no query may select: in the first head all scores are -inf; in all later heads the scores of most
-// keys are -inf.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = fabs(x->values[i]) + 0.1;
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// Returns a logit of a row that holds only mask values and extreme values of the type: one value in the whole row,
-// or a different value in each half of the row.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -159,8 +152,7 @@ static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     default: return half ? -greatest[dtype] : greatest[dtype];
     }
 }
-// Sets all logits of a row to one extreme value, or each half of the row to a different extreme value. The lse
-// input gets the value of the last logit.
+// The lse input gets the value of the last logit.
 static void mask_rows(const job* j, side* x) {
     int64_t cols = j->s.cols;
     if (x->t.kind == KBK_KF32)
@@ -186,24 +178,23 @@ static void whole_numbers(side* x) {
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// Returns NaN, +inf or -inf, selected by the shape, for a tensor that is too small to hold all three values.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
 /* Returns whether an infinite statistic, scale or gradient gives equal infinities and NaN in every algebraic form
-   of the operation's formula. Returns false for two inputs: rstd of a row with few columns, and the scale of
-   matmul_e4m3. If all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a
-   scale multiplies depends on rounding. */
+   of the formula. Returns false for two inputs: rstd of a row with few columns, and the scale of matmul_e4m3. If
+   all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a scale
+   multiplies depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
    enough gets NaN, +inf and -inf. Small tensors and last rows get a special value, too, except in x of layernorm
-   forward and in the inputs of attention backward. The mean of layernorm is computed in two steps, and attention
-   multiplies infinities by zeros beyond the last key. */
+   forward (the mean is computed in two steps) and in the inputs of attention backward (infinities are multiplied by
+   zeros beyond the last key). */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));
@@ -235,9 +226,7 @@ static void spoil(job* j, int fill) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
-            // only the first value of each row is large, all other values of the row are near 0
             if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000;
-            // row 0: all values are -inf; row 1: the first half is -inf; other rows: every third value is -inf
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
             // masks all but the first 100 values of a row. The mask value is the lowest finite value of the
             // type and -1e30 in alternate rows, but in f16 the lowest finite value in every row.
@@ -253,13 +242,11 @@ static void spoil(job* j, int fill) {
     }
 }
 
-// Bytes before a tensor.
 static size_t front(const job* j, const side* x, int shift) {
     int off = (x->t.role == KBK_IN ? offsets[shift].in : offsets[shift].out) + x->slot * offsets[shift].apart;
     return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * off);
 }
 
-// Returns 0 if memory is too small.
 static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -317,7 +304,6 @@ static void release(job* j) {
     }
 }
 
-// Fills the memory around each tensor, and the outputs themselves, with 0xFF.
 static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
     memset(a, 0, sizeof *a);
     a->s = j->s, a->workspace = j->work, a->workspace_bytes = j->work_bytes;
@@ -353,13 +339,11 @@ static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
 }
-// Returns NULL if all tensors are right. If a tensor is wrong, returns the error and fills the report for the
-// first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
     kbk_op op = kbk_op_of(v);
-    if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check); // equal
+    if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check);
     memset(r, 0, sizeof *r);
     r->index = -1, *which = 0;
     for (int k = 0; k < j->n; k++)
@@ -391,7 +375,7 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
                j->s.causal ? ", causal" : "", j->spoiled);
 #define PRINT_FURTHER(size) \
     if (further++ > 3 && j->s.size) printf(", " #size " %lld", (long long)j->s.size);
-    int further = 0; // whether the operation has sizes other than batch, heads, rows and cols
+    int further = 0;
     KBK_SIZES(PRINT_FURTHER)
     if (j->s.layout || j->s.sequential) printf(", layout %d, sequential %d", j->s.layout, j->s.sequential);
     printf(", %s", fill_name[j->fill]);
@@ -404,11 +388,10 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
 }
 
 static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
-// Returns whether a variant that uses tensor copies (TMA) must reject this case. TMA requires rows that are
-// 16-byte aligned.
+// TMA requires rows that are 16-byte aligned.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
-    if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
+    if (s->rows == 0 || s->cols == 0) return 0;
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
@@ -425,12 +408,11 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
     if (!tma || !product || !strcmp(v->name, "select") || s->k == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
-    // tf32 instructions need K-major operands
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     if (!strcmp(v->name, "tma")) whole &= s->cols % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0; // TMA also stores C
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
-// The next variant gets the same memory. Returns false if the arena has too little room.
+// The next variant gets the same memory.
 static bool take_workspace(job* j, const kbk_variant* v) {
     char* mark = arena_at;
     j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
@@ -466,7 +448,6 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     }
     passed++;
     if (!twice || counting || v->origin & KBK_UNORDERED) return;
-    // launches again; outputs and workspace still hold what the first launch wrote
     char* first[KBK_MAX_TENSORS];
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
@@ -612,7 +593,6 @@ static const dims pack_rows[] = {
     { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
-    // 130 columns: rows end within a 16-byte vector; 5 columns: several rows per 16-byte vector
     { 600, 130, 1, 0 },
     { 700, 5, 1, 0 },
 };
@@ -642,15 +622,14 @@ static const dims byte_shapes[] = {
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
-// more 16-byte vectors than one wave of CTAs can process
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
 // one, two and four 16-byte vectors per thread if each SM runs one CTA
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.
 static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
-// Row shapes for kernels that process long rows. The shape 16400 x 2056 has more rows than the SMs process at
-// once, and for weighted_sum more data than L2 holds.
+// Row shapes for kernels that process long rows. 16400 x 2056 has more rows than the SMs process at once, and for
+// weighted_sum more data than L2 holds.
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -702,7 +681,6 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                // in backward of layernorm and rmsnorm, the outputs dw and db are exact
                 (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm"))));
     }
     if (fill == WHOLE_ROWS)
@@ -722,8 +700,7 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// Returns whether a case takes too long: a loop over more than 10,000 columns takes minutes under racecheck, and
-// shorter rows test the same code.
+// More than 10,000 columns take minutes under racecheck, and shorter rows test the same code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -765,7 +742,7 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
 }
 
 // --- cases that kbk_launch rejects, and shapes with a size of 0
-extern "C" { // defined in tests/compile/runtime.cpp, if the program is linked with it
+extern "C" {
 extern long runtime_launches __attribute__((weak));
 extern struct {
     void* to;
@@ -787,7 +764,6 @@ static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, 
     const char* why = kbk_launch(v, dtype, a, stream);
     expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
 }
-// Returns arguments that point to zeros; the memory is large enough for the tensors of a small shape.
 static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_args a = {};
@@ -862,8 +838,6 @@ static void run_sizes(const kbk_variant* v, int dtype) {
         expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
     }
 }
-// A variant that needs another device, or was compiled for another device, must return an error, both through
-// kbk_launch and when it is called directly.
 static void run_elsewhere(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
@@ -918,7 +892,7 @@ static void run_faults(const kbk_op* op, int dtype) {
 }
 
 static void run_no_rows(const kbk_op* op, int dtype) {
-    enum { ROOM = 512 }; // bytes allocated per tensor, which exceed the size of every tensor
+    enum { ROOM = 512 };
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = shape(0, 37);
@@ -966,7 +940,6 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
                              stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-// Computes the oracle's outputs for unit u, an independent part of the result such as a row.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
     // `in` holds only unit u, but op->ref indexes complete tensors: the pointers are shifted back by the offset of
@@ -1023,8 +996,6 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
 }
-// Returns whether the expected outputs can be computed from a few input elements, or from one period of periodic
-// inputs.
 static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     int outputs = 0;
     if (op->family == KBK_SUM) return is(op, "sum") || is(op, "mse");
@@ -1040,7 +1011,6 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; no row size is a multiple of the period
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    // 2^31 + 229 thousand elements, with an odd row length
     kbk_shape s = shape(65537, 32771);
     s.p = 0.1, s.seed = 42;
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
@@ -1181,7 +1151,6 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     if (sanitize && !d.small) return;
     if (kbk_has_dimension(op->signature, 'Z')) s.batch = 3;
     if (kbk_has_dimension(op->signature, 'H')) s.heads = 3;
-    // the oracle takes too long for large matrices
     if (is(op, "bmm") && s.rows * s.cols > 60000) return;
     if (kbk_has_dimension(op->signature, 'K')) s.k = d.depth;
     if (kbk_has_dimension(op->signature, 'X')) s.stride = d.depth;
@@ -1193,7 +1162,6 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         s.sequential = pick && s.layout;
         int n = op->tensors(&s, t), spoiled = 0;
-        // always rejected
         if (gemm && !kbk_has_option(op->signature, "layout") && s.layout != KBK_NT && index > 5) continue;
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
@@ -1254,8 +1222,6 @@ static void skip_others(const char* op) {
     }
 }
 
-// The last job that finishes an operation prints the sums of the counts of all jobs, so that an interrupted run
-// shows its progress.
 static void say_through(int op, int more_passed, int more_failed) {
     auto* all = &shared->ops[op];
 #ifndef _WIN32

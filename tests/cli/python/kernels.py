@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tests kbench.kernels without a GPU: the kernel table, oracles against known results, checks, errors, and the
-tables of a suite. kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With
-NVCC, one group of kernels is compiled."""
+"""Tests kbench.kernels without a GPU: the kernel table, oracles against known results, checks, errors, and the tables
+of a suite. kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops."""
 
 import contextlib
 import copy
