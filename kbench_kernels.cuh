@@ -13400,10 +13400,14 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
 // Only one thread calls kbki_fa_fetch.
-template <int Panels>
+template <int Panels, bool Strides = false>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head, int batch = 0) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head, batch);
+                                              int head, int span = 0) {
+    for (int p = 0; p < Panels; p++)
+        if (Strides)
+            kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head % span, head / span);
+        else
+            kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13669,14 +13673,15 @@ struct kbki_fa_maps {
 };
 // Makes tensor maps for tiles of 64 rows of q and for tiles of `keys` rows of k and v. Returns NULL on success,
 // otherwise the reason why TMA cannot load q, k or v.
-template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
+template <class T>
+const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps, bool strides = false) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
-        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
-                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
-                  : KBKI_TEXT_TMA_HEADS;
+        why = !kbki_aligned(from[i], 16) || !kbki_attn_even(io.step[i]) ? KBKI_TEXT_TMA_HEADS
+              : strides ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
+                        : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
 // Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
@@ -13723,7 +13728,9 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
     H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
     ping-pong schedule, because it took 1 to 2 % longer. */
-template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
+template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
+struct kbki_fa_plan {
+    static constexpr bool strides = Strides;
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
@@ -13816,10 +13823,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head, int batch) {
+                                             const kbki_map* map, int tile, int head, int span) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head, batch);
+    kbki_fa_fetch<Plan::panels, Plan::strides>(to, map, full, tile * Plan::keys, Plan::keys, head, span);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13835,13 +13842,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
-        const int batch = item.head < work.io.span ? 0 : item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, head, batch);
+                               &maps.k, tile, item.head, work.io.span);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13852,10 +13858,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, head, batch);
+                if (rows)
+                    kbki_fa_fetch<Plan::panels, Plan::strides>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head,
+                                                               work.io.span);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, head, batch);
+                               &maps.v, tile, item.head, work.io.span);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -14049,8 +14057,12 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         bool first, fresh = true;
         auto store = [&]() {
             const kbki_attn<T>& io = work.io;
-            kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row, (int)io.rows,
-                                         out.inv, o, io.step[3].x);
+            if constexpr (Plan::strides)
+                kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row,
+                                             (int)io.rows, out.inv, o, io.step[3].x);
+            else
+                kbki_fa_finish<T, Plan::dim>(io.o + out.head * io.rows * Plan::dim, out.row, (int)io.rows, out.inv,
+                                             o);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14199,7 +14211,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
                   smalls = kbki_ceil(io.rows, deal.small), whole = deal.cut * tiles,
                   cut = (io.heads - deal.cut) * smalls;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4), items = whole + cut;
-    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
+    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps, Plan::strides);
     if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
@@ -14220,6 +14232,9 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
+// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14229,8 +14244,13 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
-    return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
-                            : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
+    const int64_t d = a->s.cols;
+    const longlong3 dense = { d, d * io.rows, d * io.rows * a->s.heads };
+    for (int i = 0; i < 4; i++)
+        if (memcmp(io.step + i, &dense, sizeof dense))
+            return d == 128 ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    return d == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                    : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 
