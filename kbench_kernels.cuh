@@ -2525,15 +2525,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
-// groups of `span` heads (z). A box has `high` rows of a head.
+// groups of `span` heads (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
 template <class T>
 const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
-                           kbki_map* map) {
+                           kbki_map* map, int rank = 4) {
+    const int64_t deep = span ? span : heads;
     const kbki_map_key key = { base,
-                               { (uint64_t)d, (uint64_t)lines, (uint64_t)span, (uint64_t)(heads / span) },
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)deep, (uint64_t)(heads / deep) },
                                { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
                                { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
-                               4 << 8 | kbki_map_type<T>() };
+                               (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -12558,12 +12559,12 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
-    int span;           // heads per batch element; all heads if all tensors are contiguous
+    int span;           // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
-// NULL if the tensors are contiguous or `accepts` is true, otherwise an error.
+// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
+// all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
@@ -12573,12 +12574,12 @@ KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, 
         step[i].z = given[2] ? given[2] : step[i].y * s->heads;
         if (step[i].x < s->cols) return "a stride is smaller than a row";
     }
-    *span = (int)(strides ? s->heads : s->batch * s->heads);
+    *span = strides ? (int)s->heads : 0;
     return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
 }
 // Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
 __device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
-    const int batch = head < span ? 0 : head / span; // the comparison avoids a division for contiguous tensors
+    const int batch = span ? head / span : 0;
     return batch * step.z + (head - batch * span) * step.y;
 }
 KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
@@ -13673,15 +13674,14 @@ struct kbki_fa_maps {
 };
 // Makes tensor maps for tiles of 64 rows of q and for tiles of `keys` rows of k and v. Returns NULL on success,
 // otherwise the reason why TMA cannot load q, k or v.
-template <class T>
-const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps, bool strides = false) {
+template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
-        why = !kbki_aligned(from[i], 16) || !kbki_attn_even(io.step[i]) ? KBKI_TEXT_TMA_HEADS
-              : strides ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
-                        : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i], 3)
+                  : KBKI_TEXT_TMA_HEADS;
     return why;
 }
 // Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
@@ -13730,9 +13730,8 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
     ping-pong schedule, because it took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
 struct kbki_fa_plan {
-    static constexpr bool strides = Strides;
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
-    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
+    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64, strides = Strides;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
@@ -14057,12 +14056,10 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         bool first, fresh = true;
         auto store = [&]() {
             const kbki_attn<T>& io = work.io;
-            if constexpr (Plan::strides)
-                kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row,
-                                             (int)io.rows, out.inv, o, io.step[3].x);
-            else
-                kbki_fa_finish<T, Plan::dim>(io.o + out.head * io.rows * Plan::dim, out.row, (int)io.rows, out.inv,
-                                             o);
+            const int64_t at =
+                Plan::strides ? kbki_attn_head(io.step[3], io.span, out.head) : out.head * io.rows * Plan::dim;
+            kbki_fa_finish<T, Plan::dim>(io.o + at, out.row, (int)io.rows, out.inv, o,
+                                         Plan::strides ? io.step[3].x : Plan::dim);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14211,7 +14208,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
                   smalls = kbki_ceil(io.rows, deal.small), whole = deal.cut * tiles,
                   cut = (io.heads - deal.cut) * smalls;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4), items = whole + cut;
-    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps, Plan::strides);
+    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
     if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
@@ -14244,13 +14241,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
-    const int64_t d = a->s.cols;
-    const longlong3 dense = { d, d * io.rows, d * io.rows * a->s.heads };
-    for (int i = 0; i < 4; i++)
-        if (memcmp(io.step + i, &dense, sizeof dense))
-            return d == 128 ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
-    return d == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
-                    : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
+    const bool wide = a->s.cols == 128;
+    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 
@@ -14371,7 +14365,7 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
-    int span;          // heads per batch element; all heads if all tensors are contiguous
+    int span;          // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
 template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
@@ -15098,7 +15092,7 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
-            const int batch = head < heads_of_batch ? 0 : head / heads_of_batch, in_batch = head - batch * heads_of_batch;
+            const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
