@@ -1136,8 +1136,8 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
     return NULL;
 }
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
-    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements.
+    For valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -12563,8 +12563,8 @@ template <class T> struct kbki_attn {
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
-// all tensors are contiguous. accepts: whether the variant accepts strides.
+// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element, or to 0
+// if all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
