@@ -2525,15 +2525,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
-// groups of `span` heads (z). A box has `high` rows of a head.
+// groups of `span` heads (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
 template <class T>
 const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
-                           kbki_map* map) {
+                           kbki_map* map, int rank = 4) {
+    const int64_t deep = span ? span : heads;
     const kbki_map_key key = { base,
-                               { (uint64_t)d, (uint64_t)lines, (uint64_t)span, (uint64_t)(heads / span) },
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)deep, (uint64_t)(heads / deep) },
                                { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
                                { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
-                               4 << 8 | kbki_map_type<T>() };
+                               (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -12558,12 +12559,12 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
-    int span;           // heads per batch element; all heads if all tensors are contiguous
+    int span;           // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
-// NULL if the tensors are contiguous or `accepts` is true, otherwise an error.
+// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
+// all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
@@ -12573,12 +12574,12 @@ KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, 
         step[i].z = given[2] ? given[2] : step[i].y * s->heads;
         if (step[i].x < s->cols) return "a stride is smaller than a row";
     }
-    *span = (int)(strides ? s->heads : s->batch * s->heads);
+    *span = strides ? (int)s->heads : 0;
     return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
 }
 // Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
 __device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
-    const int batch = head < span ? 0 : head / span; // the comparison avoids a division for contiguous tensors
+    const int batch = span ? head / span : 0;
     return batch * step.z + (head - batch * span) * step.y;
 }
 KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
@@ -13400,10 +13401,14 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
 // Only one thread calls kbki_fa_fetch.
-template <int Panels>
+template <int Panels, bool Strides = false>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head, int batch = 0) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head, batch);
+                                              int head, int span = 0) {
+    for (int p = 0; p < Panels; p++)
+        if (Strides)
+            kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head % span, head / span);
+        else
+            kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13675,7 +13680,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
         why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
-                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i], 3)
                   : KBKI_TEXT_TMA_HEADS;
     return why;
 }
@@ -13723,9 +13728,10 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
     H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
     ping-pong schedule, because it took 1 to 2 % longer. */
-template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
+template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
+struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
-    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
+    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64, strides = Strides;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
@@ -13816,10 +13822,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head, int batch) {
+                                             const kbki_map* map, int tile, int head, int span) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head, batch);
+    kbki_fa_fetch<Plan::panels, Plan::strides>(to, map, full, tile * Plan::keys, Plan::keys, head, span);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13835,13 +13841,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
-        const int batch = item.head < work.io.span ? 0 : item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, head, batch);
+                               &maps.k, tile, item.head, work.io.span);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13852,10 +13857,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, head, batch);
+                if (rows)
+                    kbki_fa_fetch<Plan::panels, Plan::strides>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head,
+                                                               work.io.span);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, head, batch);
+                               &maps.v, tile, item.head, work.io.span);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -14049,8 +14056,10 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         bool first, fresh = true;
         auto store = [&]() {
             const kbki_attn<T>& io = work.io;
-            kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row, (int)io.rows,
-                                         out.inv, o, io.step[3].x);
+            const int64_t at =
+                Plan::strides ? kbki_attn_head(io.step[3], io.span, out.head) : out.head * io.rows * Plan::dim;
+            kbki_fa_finish<T, Plan::dim>(io.o + at, out.row, (int)io.rows, out.inv, o,
+                                         Plan::strides ? io.step[3].x : Plan::dim);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14220,6 +14229,9 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
+// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14229,8 +14241,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
-    return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
-                            : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
+    const bool wide = a->s.cols == 128;
+    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 
@@ -14351,7 +14365,7 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
-    int span;          // heads per batch element; all heads if all tensors are contiguous
+    int span;          // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
 template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
@@ -15078,7 +15092,7 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
-            const int batch = head < heads_of_batch ? 0 : head / heads_of_batch, in_batch = head - batch * heads_of_batch;
+            const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
