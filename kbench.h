@@ -1311,7 +1311,6 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return (char*)(n ? memcpy(p, s, n) : p);
 }
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
-// Returns a copy of s; free it with KBENCH_FREE.
 static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
 struct kb_text { // text that grows; s is NULL or ends with a 0
@@ -1449,7 +1448,6 @@ static void kbi_json_real(kbi_text* t, double x) {
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-// Prints a text as one line and frees the text.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
     kbi_clean(&line, text->s);
@@ -1519,12 +1517,12 @@ static int kbi_distance(const char* a, const char* b) {
     return rows[(i - 1) % 3][n];
 }
 
-typedef struct kbi_nearest { // the offered name that is most similar to the wanted one
+typedef struct kbi_nearest {
     const char* wanted;
     const char* name;
     int distance;
 } kbi_nearest;
-// Considers name. A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
+// A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1616,7 +1614,6 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Sets the function pointer *function to a function of a library; to NULL if there is none.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1693,7 +1690,6 @@ static bool kbi_read_all(int file, void* to, size_t n) {
     return !n;
 }
 
-// Appends the rest of an open file to out, at most `most` bytes.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     char some[4096]; // small, because the stack of kbi_startup_read may be small
     ssize_t n = 1;
@@ -1730,7 +1726,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// Copies the first line of a regular file without the line end, at most size - 1 bytes. False: nothing was read.
+// Copies the first line of a regular file without the line end, at most size - 1 bytes.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -1782,7 +1778,7 @@ static size_t kbi_folder_length(const char* path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path, without symbolic links; the caller frees it. The file need not exist.
+// Returns the absolute path, without symbolic links; the caller frees it.
 static char* kbi_real_path(const char* path) {
     char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
@@ -1878,7 +1874,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
 
 // --- output files: replaced at the end, written in place (pipe, device, stdout), or appended to under a lock ---
 typedef struct kbi_out {
-    const char* option;        // option name without --, for messages
+    const char* option;
     char* path;                // absolute, without links
     const kbi_signature* mark; // kind of the file; kbi_line_mark: records are appended under a lock
     struct stat old;           // state of the file to replace; st_nlink 0: there is no file
@@ -1983,8 +1979,8 @@ static bool kbi_out_move(kbi_out* o) {
     return o->moved = true;
 }
 
-// Writes all waiting text. Replaces the old file, or writes a new file beside it if another process changed the old
-// file. Returns false with errno 0 if a message was printed.
+// Replaces the old file, or writes a new file beside it if another process changed the old file. Returns false
+// with errno 0 if a message was printed.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
     int file = o->file;
     if (file >= 0) {
@@ -2045,7 +2041,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes all waiting lines, then checks all lines in the file. Returns false with errno 0 if a message was printed.
+// Writes all waiting lines, then checks all lines in the file.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
@@ -2186,7 +2182,6 @@ static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
 }
 
-// Parses "2" or "0,4-7".
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -3047,7 +3042,7 @@ typedef struct kbi_matched {
     bool passed;
     double error;       // largest error, in the unit of the tolerance; infinite for a wrong NaN or infinity
     int64_t worst, bad; // index of the element with the largest error, -1: none; number of failed elements
-    double got, want;   // values of element number `worst`
+    double got, want;
 } kbi_matched;
 
 static double kbi_ulp(double x, kb_dtype dtype) {
@@ -3190,18 +3185,18 @@ typedef struct kbi_verdict {
     int32_t captures;  // 1: stream capture accepts every call of the block
     int32_t followed;  // 1: the calls were recorded; 0: this machine cannot inspect any case
     int64_t work;      // number of calls that submit work to a stream
-    char message[320]; // error message, with the name of the call
+    char message[320];
     char note[320];
 } kbi_verdict;
 
-typedef struct kbi_recipe { // how to measure, from the command line or from a kb_desc
+typedef struct kbi_recipe {
     kbi_target target;
     int device;
     kbi_mode mode;
     kbi_timing timing;
     bool verify, audit;          // verify: run kb_check; audit: inspect the timed block
     bool fresh;                  // run kb_check also with two other inputs
-    bool looked;                 // nothing is timed, because an external profiler runs
+    bool looked;
     unsigned inside;             // mask of the instruments that profile the untimed block; 0: none
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     uint64_t seed;
@@ -3278,7 +3273,7 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: not known
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // a value of kb_count or a hardware counter
+typedef struct kbi_counter {
     char name[64], unit[32];
     double value;
 } kbi_counter;
@@ -3298,7 +3293,7 @@ typedef struct kbi_measured {
     int32_t launches;            // launches per sample; a sample is the mean of their times
     int64_t retaken;             // number of samples that were repeated because the process or the gate stalled
     int32_t others;              // number of other processes on this GPU
-    int32_t dtype;               // kb_dtype of the elements
+    int32_t dtype;
     int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
     int32_t core;                // 1: roofs are peaks of one core of the host
     int32_t debug_build;         // 1: the benchmark's file was compiled without optimisation
@@ -3313,7 +3308,7 @@ typedef struct kbi_measured {
     double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
     int32_t arms, contest;   // number of compared implementations; plan index of the first one
     double bias_ns, floor_ns, wall_ns, step_ns; // step_ns: tick of the timer / launches; NaN: not known
-    int32_t kept;                               // kbi_kept
+    int32_t kept;
     double bias_error_ns;                       // standard deviation of bias_ns
     double bias_apart_ns;                       // part of bias_error_ns that differs between launch shapes
     double bytes, flops, items;                 // NaN: not given
@@ -3324,7 +3319,7 @@ typedef struct kbi_measured {
     int64_t registers, shared_bytes, local_bytes;
     double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // in MHz, MHz, W and degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // lowest and highest SM clock in MHz during the samples
+    double clock_low, clock_high;
     char throttle[96];
     int64_t preemptions;                      // number during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // in MHz, in percent of sampling time, in percent of busy time
@@ -3340,14 +3335,14 @@ typedef struct kbi_machine {
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
     char gpu[96], driver[40], cuda[16], why[200];     // why: reason why no GPU is used
     int64_t memory, l2;
-    kbi_roofs roofs, core;        // peaks of the device; peaks of one core of the host
+    kbi_roofs roofs, core;
     double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of event times (cold, hot)
     double own_error;             // ns: uncertainty of an empty kernel's fitted duration; 0: it was measured
     double quantum, empty_pair;   // ns: tick of event times; time between two events without work between them
     char truth[64];               // how the bias of event times was found
     double cold;                  // fraction of an L2-sized buffer that is evicted; NaN: not known
     double counted_cold;          // evicted part of an L2-sized buffer in percent, by counters; NaN: not known
-    char counted_why[200];        // why counted_cold is NaN
+    char counted_why[200];
     char tool[24];                // tool that prevents timing, because it changes launches; "": none
     int32_t simulated;            // 1: the tool also changes host work
     char cpus[200], governor[32]; // processors that the process may use; their frequency governor; "": not known
@@ -3373,7 +3368,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     kbi_roofs_clear(&m->roofs);
 }
 
-typedef struct kbi_arithmetic { // peaks of a case's element type
+typedef struct kbi_arithmetic {
     int base;        // peak with which a case is compared; KBI_NO_ROOF: its type has no peak
     unsigned others; // mask of further kbi_roof peaks that the element type may have used
 } kbi_arithmetic;
@@ -3408,7 +3403,7 @@ static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
     return peaks;
 }
 
-static int kbi_traffic_roof(int traffic) { // default: copy
+static int kbi_traffic_roof(int traffic) {
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
@@ -3465,16 +3460,16 @@ enum { KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVEN
 // Resource that limits the number of resident warps on a multiprocessor
 enum { KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID };
 
-typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
+typedef struct kbi_event {
     int64_t start, end;    // ns, on one clock for host and device
-    int64_t bytes;         // size of a copy or a memset
-    int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
+    int64_t bytes;
+    int32_t kind, run;
     int32_t name, cause;   // offset of the name in the texts; index of the submitting call, -1: unknown
     int32_t symbol;        // offset of a kernel's linker name in the texts
     uint32_t lane;         // number of the stream of GPU work, or of the thread of a call
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // resident warps in percent of a multiprocessor's limit; 0: not known
-    int32_t limit;   // KBI_BY_WARPS, ...
+    int32_t limit;
 } kbi_event;
 
 typedef struct kbi_inside { // profile in one block of memory: this structure, then its events, counters and texts
@@ -3482,8 +3477,8 @@ typedef struct kbi_inside { // profile in one block of memory: this structure, t
     int64_t dropped;                 // number of CUPTI records lost because a buffer was full
     int32_t runs, device;
     double energy_mj, idle_w; // energy in mJ per launch, idle power in W; 0: not known
-    char message[400];        // why a requested part of the profile is missing; "": nothing is missing
-    kbi_verdict verdict;      // of the inspection (KBI_WISH_STREAMS)
+    char message[400];
+    kbi_verdict verdict;
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3495,7 +3490,7 @@ static size_t kbi_inside_size(const kbi_inside* in) {
     return (size_t)(kbi_texts_of(in) + in->texts - (const char*)in);
 }
 
-static kbi_inside* kbi_inside_without(const char* why) { // an empty profile with a message; the caller frees it
+static kbi_inside* kbi_inside_without(const char* why) {
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
     in->verdict.flag = -1;
@@ -3540,7 +3535,7 @@ static const kbi_key kbi_keys[] = {
 enum { KBI_SCHEMA = 3 };
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
-static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
+static const char* kbi_verdict_name(kb_verdict v) {
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
     return names[v];
 }
@@ -3586,8 +3581,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the members of *from to all keys with this source. A text is a char array in *from; an empty text becomes
-// NULL.
+// A text is a char array in *from; an empty text becomes NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3611,7 +3605,7 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
-static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: not found
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) {
     for (int64_t i = 0; i < object->n; i++)
         if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
@@ -3634,13 +3628,13 @@ static double kbi_object_number(const kbi_field_params* object, const char* name
     return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
 }
 
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: no such text
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) {
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// Columns of the table from left to right. A narrow terminal drops columns in the order of `drop`, except those
-// with 0. `wide` columns need a terminal of at least KBI_WIDE characters.
+// A narrow terminal drops columns in the order of `drop`, except those with 0. `wide` columns need a terminal of
+// at least KBI_WIDE characters.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3693,7 +3687,7 @@ typedef struct kbi_shown {
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
-static const kbi_key* kbi_key_named(const char* name) { // NULL: not found
+static const kbi_key* kbi_key_named(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
     return NULL;
@@ -3736,7 +3730,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
                      option, name, near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
 }
 
-// Reads a list like "time,-gflops". Returns the number of names; 0 after an error message.
+// Reads a list like "time,-gflops".
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
@@ -3836,13 +3830,13 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns all entries by file and line, but keeps the entries of an operation together. The caller frees the list.
+// Returns all entries by file and line, but keeps the entries of an operation together.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
     kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
     size_t* next = KBI_GROW(NULL, size_t, n); // next[i]: next entry of the operation of entry i; n: none
-    kbi_map operations = KBI_BLANK;           // maps an operation to its last entry
+    kbi_map operations = KBI_BLANK;
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
     for (size_t i = 0; i < n; i++) {
@@ -3903,7 +3897,7 @@ void kb_add_output(kb_output* output) {
     *link = output;
 }
 
-static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
+static kb_output* kbi_output_named(const char* option) {
     kb_output* i = kbi_process.outputs;
     while (i && !kbi_is(i->option, option)) i = i->next;
     return i;
@@ -3942,9 +3936,8 @@ typedef struct kbi_strings {
     int n;
 } kbi_strings;
 
-typedef char kbi_none; // type of an option without a value: C has no empty structure
+typedef char kbi_none;
 
-// Rules: how an option combines with other options.
 enum {
     KBI_REPEATS = 1,   // may be given more than once
     KBI_MORE = 2,      // takes further words, up to the next option
@@ -3973,7 +3966,6 @@ enum {
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
-// Rows of options that take no value, a text, several texts, a time, a percentage, a whole number from 1, or a word.
 #define KBI_BARE(id, name, group, help, rules) KBI_X(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
 #define KBI_TEXT(id, name, argument, group, help, rules) \
     KBI_X(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
@@ -4078,8 +4070,8 @@ typedef struct kbi_options {
     int64_t min_samples, max_samples;
     int64_t shards; // number of parts of the plan, 0: no parts; shard is 1 to shards
     int64_t gpu;
-    char** rest;    // words after the word --, for an option with KBI_REST; NULL: none
-    bool usual;     // whether the options of kb_default apply
+    char** rest;
+    bool usual;
     int argc;
     char** argv;
 } kbi_options;
@@ -4262,7 +4254,7 @@ void kb_add_options(kb_option_set* set) {
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// Returns the set of option *k, counted over all sets; *k becomes the index in that set. NULL: *k is too large.
+// Returns the set of option *k, counted over all sets; *k becomes the index in that set.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4401,7 +4393,6 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option and its values. Returns the number of words that it read; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4715,7 +4706,7 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 typedef struct kbi_plan {
     kbi_case* cases; // cases by group, each baseline first; then cases of other shards
     int n, groups;
-    int n_all;       // number of cases in all shards
+    int n_all;
     kbi_arena arena;
 } kbi_plan;
 
@@ -4769,7 +4760,6 @@ static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // s
         kbi_param_text(t, p);
 }
 
-// Makes the case with these axis values, in memory of the arena, and sets its dtype and direction.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     const uint64_t start = 14695981039346656037u;
     kbi_case c;
@@ -4997,7 +4987,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
 
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
-    static const char* const options[] = { "op", "impl", "dtype", "size" }; // of the first four nouns
+    static const char* const options[] = { "op", "impl", "dtype", "size" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++)
@@ -5085,7 +5075,6 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Returns the mask of active instruments that profile cases; if host is set, of instruments for host work only.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     KBI_EACH_INSTRUMENT(i)
@@ -5093,7 +5082,6 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// The caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
@@ -5222,7 +5210,7 @@ typedef struct kbi_timer {
 // A function is NULL if the device cannot do it.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // whether the device has its own memory (KB_DEVICE) and streams
+    bool gpu;
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // returns memory aligned to 256 bytes; NULL: out of memory
@@ -5234,27 +5222,27 @@ typedef struct kbi_backend {
         int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: sets the peak to the bytes in use
     } memory;
     struct {
-        const kbi_timer* (*choose)(struct kbi_run* run); // returns the timer for a block of device work
+        const kbi_timer* (*choose)(struct kbi_run* run);
         kb_stream (*stream)(void);
         void (*prepare)(struct kbi_run* run);    // called before each call of the benchmark function
         const char* (*wait)(void);               // waits for the device; returns its error since the last wait
         bool (*lost)(void);                      // whether the error of `wait` makes all later work fail
         const char* (*broken)(void);             // returns how the case damaged the context or kb->stream, or NULL
-        void (*abandon)(void);                   // opens the launch gate of a block that was left early
-        void (*roof)(kbi_machine* m, int which); // measures one peak
+        void (*abandon)(void);
+        void (*roof)(kbi_machine* m, int which);
     } timing;
     struct { // the audit: after `begin`, the engine calls exactly one of `end`, `compare` and `left`
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
-        void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
-        void (*left)(struct kbi_run* run);    // called if the timed block was left early
+        void (*compare)(struct kbi_run* run);
+        void (*left)(struct kbi_run* run);
         void (*forget)(struct kbi_run* run);
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
     } capture;
     struct {
         double (*clock)(void);                         // SM clock in MHz; NaN: unknown
-        void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
+        void (*sense)(kbi_measured* m);
         void (*mark)(struct kbi_run* run, bool begin);
         void (*throttled)(kbi_measured* m);            // reads only the throttling state, which is quick
     } sensors;
@@ -5279,11 +5267,11 @@ typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
     size_t stride;            // bytes from one --rotate copy of the data to the next
-    struct kbi_memory* owner; // implementation whose contents are in the buffers
+    struct kbi_memory* owner;
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // all blocks in order of allocation, including released ones
+    kbi_block* blocks;
     int n, n_known;                   // n: blocks allocated by this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
     size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls of a function
@@ -5324,18 +5312,18 @@ typedef struct kbi_schedule {
     bool interleaved;
     bool is_copy;         // this is a copy for --rotate or the A/A control, and makes no record
     kbi_fiber* fiber;     // stack of the function; if NULL, the function suspends by returning, and is called again
-    bool suspended;       // the function returned in order to suspend, and will be called again
+    bool suspended;
     int64_t slot_end;     // number of samples at which the case's slot in this round ends
     int discard;
-    double* discarded_ns; // receives the times of discarded runs in ns; may be NULL
+    double* discarded_ns;
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
-typedef struct kbi_window { // a section of the warm-up, compared with the previous one to find steady state
+typedef struct kbi_window {
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // the previous window's median in ns and clock in MHz
+    double median, clock;
 } kbi_window;
 
 typedef struct kbi_body_call {
@@ -5353,7 +5341,7 @@ typedef struct kbi_body_call {
 } kbi_body_call;
 
 typedef struct kbi_work {
-    bool host, checked;   // the block is host work; the checked call has ended
+    bool host, checked;
     bool by_pointer;      // the block is called by pointer, so the compiler cannot remove it
     int line;
     unsigned expect;      // KB_EXPECT_ bits
@@ -5365,7 +5353,7 @@ typedef struct kbi_work {
     void* graph;                // graph captured by the backend, for timers that replay it
     int busy_checks, busy;      // number of checks after the block; number that found the device busy
     bool repeat_audit;
-    const kbi_verdict* verdict; // result of inspecting the block's CUDA calls, or NULL
+    const kbi_verdict* verdict;
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
@@ -5375,18 +5363,18 @@ typedef struct kbi_sampling {
     bool open, gated;             // the sample needs further launches; launches can wait behind a gate
     int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI did not record
     int stop_count;               // kbi_meter.stops at the start of the sample
-    int launches;                 // launches that are averaged into a sample
+    int launches;
     int64_t batch;                // runs of the block between two readings of the host's clock
     bool resolved;                // a batch takes long enough for the clock's resolution
     kbi_load load;
     double sum_ns;
-    int64_t sum_runs, n_traced;   // sum_runs: runs whose times sum_ns adds up; n_traced: samples that CUPTI timed
+    int64_t sum_runs, n_traced;   // sum_runs: runs in sum_ns; n_traced: samples that CUPTI timed
     bool traced;
     double traced_ns[KBI_TRACED];
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // evidence whether later launches do the same work as the first launches
+typedef struct kbi_work_change {
     double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
     int n_early;
     double early_mhz;              // SM clock at the first warm-up launch; NaN: unknown
@@ -5398,7 +5386,7 @@ typedef struct kbi_work_change {   // evidence whether later launches do the sam
 // Messages about a case, in the order of sending; a worker process sends messages to its supervisor.
 typedef enum kbi_message_type {
     KBI_HELLO = 1, // data: kbi_machine, after the device was opened or a peak measured
-    KBI_ENTER,     // the case begins
+    KBI_ENTER,
     KBI_BEAT,      // sign of life; index 1: the time up to the next message does not count for --timeout
     KBI_STATUS,    // data: kbi_measured of a failed or skipped case; valid even if the process then ends
     KBI_RESULT,    // data: kbi_measured, whose arrays the receiver frees
@@ -5459,7 +5447,6 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Records that the timed block (host: only of host work) called the kb_ function `name`, which fails the case.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5472,7 +5459,6 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
-// Raises the flag and fails the case.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -5493,7 +5479,7 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-static bool kbi_timed_alone(const kbi_run* run) { // whether each launch is timed alone, to detect changed work
+static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
@@ -5534,7 +5520,7 @@ static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256,
 typedef struct kbi_shape {
     int blocks, threads;
     int shared, cluster;   // bytes of shared memory per block; blocks per cluster
-    int which;             // index in kbi_empty_bytes
+    int which;
     int writes;            // 1: an argument points to device memory, which the kernel may write
 } kbi_shape;
 
@@ -5569,7 +5555,7 @@ typedef struct kbi_gpu {
     void* device_flag;
     uint64_t *clock, *device_clock;
     void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS];
-    unsigned empties; // launches of empty kernels so far
+    unsigned empties;
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: the driver cannot launch clusters
     kbi_cu_wait wait_value;           // NULL: there is no launch gate
@@ -5579,7 +5565,7 @@ typedef struct kbi_gpu {
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // max_threads: per multiprocessor; max_shared: bytes per block
     int all_registers, all_shared, most_blocks;   // registers, shared bytes and blocks per multiprocessor
-    int shared_taken;                             // bytes of shared memory per block that CUDA reserves
+    int shared_taken;
     int at, size;                                 // index of the next launch of a sample; launches per sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
@@ -5655,7 +5641,7 @@ typedef struct kbi_cupti {
     bool loaded, open;                        // CUPTI is attached; kernel records are enabled
     int error;                                // error of the last attempt to enable CUPTI; 0: none
     void (*look)(const kbi_activity* record); // called with every record; NULL: records go to spans
-    kbi_span* spans;                          // times of GPU work other than kbench's own kernels
+    kbi_span* spans;
     int n;
 } kbi_cupti;
 
@@ -5672,7 +5658,7 @@ typedef struct kbi_empty {
 typedef struct kbi_calibration {
     kbi_empty* empties; // empties[0] has one warp and one argument, and writes memory
     int n_empties;
-    double graph_floor, empty_pair, quantum; // ns
+    double graph_floor, empty_pair, quantum;
     double row;                              // ns per kernel in a graph of kernels like empties[0]; NaN: unknown
     kbi_reference truth;
     bool measured; // `truth` was measured by CUPTI
@@ -5681,11 +5667,11 @@ typedef struct kbi_calibration {
 
 enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight {
-    const kb_instrument* by; // current instrument; NULL: profiling has not begun
+    const kb_instrument* by;
     bool open, again, over;  // instrument `by` is open; `by` needs another run; all instruments are done
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
-    int passes; // counter passes
+    int passes;
     int64_t window[KBI_INSIDE_RUNS][2], began;
     kbi_inside head; // head.runs does not count the first run; -1: the first run has not ended
 } kbi_insight;
@@ -5752,7 +5738,7 @@ extern char** environ;
 #endif
 
 typedef struct kbi_process_state {
-    uint64_t settings;              // hash of settings that have to stay the same
+    uint64_t settings;
     int64_t threads, files, memory; // may grow a little; files: lowest free descriptor; memory: resident bytes
 } kbi_process_state;
 
@@ -5807,7 +5793,6 @@ static kbi_process_state kbi_process_state_now(void) {
     return now;
 }
 
-// Stops timers and restores the floating-point environment, so that one case does not affect the next.
 static void kbi_process_restore(void) {
     const struct itimerval none = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &none, NULL);
@@ -6108,7 +6093,6 @@ static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place
 
 // --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
-// Returns random bits that depend on the recipe's placement number and seed; returns 0 for placement number 0.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6176,8 +6160,8 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// Returns whether the last run wrote an output whose old contents had been restored; if stale is true, whether it
-// left an output unwritten that earlier runs had written.
+// Returns whether the last run wrote a restored output. If stale is true: whether it left out an output that
+// earlier runs wrote.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6260,7 +6244,6 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool
     }
 }
 
-// Releases all blocks and, if no further call of the function follows (last), the table of blocks.
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
     kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
@@ -6458,8 +6441,7 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores the addresses of a library's functions in an array of pointers; names: names separated by blanks. Returns
-// false if a function is missing; its pointer is then NULL.
+// names: separated by blanks. Returns false if a function is missing; its pointer is then NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6675,7 +6657,6 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks a case for a profiler: the grids of empty kernels before and after the case's work encode the case's number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6909,7 +6890,7 @@ static void kbi_launch_begin(bool cold) {
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-static bool kbi_launch_end(void) { // returns whether this was the last launch of the sample
+static bool kbi_launch_end(void) {
     kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
     cudaEventRecord(g->stop, g->stream);
@@ -6937,10 +6918,10 @@ static double kbi_single_end(void) {
 }
 
 typedef struct kbi_graph {
-    cudaGraph_t one;         // one launch, captured by the audit
+    cudaGraph_t one;
     cudaGraphExec_t many[2]; // N and 2 N consecutive launches
     int64_t launches;        // N
-    bool ungated;            // the graphs are launched without a gate
+    bool ungated;
 } kbi_graph;
 
 // A copy of pageable memory blocks the host until the stream reaches the copy: with a gate, the host could submit
@@ -6972,7 +6953,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Returns whether a sample is valid. A sample is repeated if the process was stopped or the watchdog opened the gate.
+// A sample is repeated if the process was stopped or the watchdog opened the gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7076,7 +7057,8 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// Returns N. A graph of N launches takes about 200 us and runs each replica equally often. 0: no graph.
+// Returns N, the number of launches in a graph. The graph takes about 200 us and runs each replica equally often.
+// 0: no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -7251,7 +7233,6 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = step;
 }
 
-// shape NULL: the kernel has no arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7317,7 +7298,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-static void kbi_reference_set(const kbi_reference* truth) { // truth: times measured by CUPTI in another process
+static void kbi_reference_set(const kbi_reference* truth) {
     (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
@@ -7442,7 +7423,7 @@ static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, cons
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0);
     return kbi_empty_index(&shape);
 }
 
@@ -7452,10 +7433,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks for work on other streams. The GPU must be idle after a captured block, and when kb->stream has ended the
-// work of any other block. stream_ns: time that the host waited for kb->stream. A single check may be wrong,
-// because the host was preempted or the other work ended early: two idle checks accept the block, and four busy
-// checks raise SIDE_STREAM.
+// Checks for work on other streams. The GPU must be idle after a captured block, and after any other block when
+// kb->stream has ended. stream_ns: time that the host waited for kb->stream. A single check may be wrong, because
+// the host was preempted or the other work ended early: two idle checks accept the block, and four busy checks
+// raise SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7621,7 +7602,7 @@ enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
 typedef struct kbi_cuda_call {
     int32_t kind, number;
-    int32_t error;             // 0: the call succeeded
+    int32_t error;
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": not a kernel launch
@@ -7646,7 +7627,7 @@ typedef struct kbi_order_edge {
 static struct kbi_order_graph {
     kbi_order_node* nodes;
     int n;
-    kbi_text edges; // kbi_order_edge, in the order of the calls
+    kbi_text edges;
 } kbi_order_graph;
 
 static int kbi_order_add(uint64_t handle, bool stream) {
@@ -7852,8 +7833,8 @@ static struct kbi_calls {
     void* subscriber;
 } kbi_calls;
 
-static __thread struct kbi_runtime_call { // runtime function that this thread is executing
-    const char* name;                     // NULL: none
+static __thread struct kbi_runtime_call {
+    const char* name;
     int number, first;                    // number of the call; index in list of its first driver call
 } kbi_runtime_call;
 
@@ -7900,7 +7881,7 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
     c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
-        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain;
         snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
     return c;
@@ -7935,7 +7916,6 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
-// CUPTI calls this function at the start and the end of each runtime and driver function.
 static void kbi_api_called(void* user, int domain, uint32_t id, const void* data) {
     const kbi_api_call* api = (const kbi_api_call*)data;
     (void)user, (void)id;
@@ -7992,7 +7972,7 @@ static void kbi_inspect_close(kb_state* kb) {
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
         kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
-    else if (!kbi_lost(run)) // calls after an error are not judged
+    else if (!kbi_lost(run))
         v->known = kbi_judge_errors(v, kbi_calls.list, kbi_calls.n, run->work.expect);
     v->followed = 1;
     if (!kbi_calls.lost) return;
@@ -8051,7 +8031,7 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
     __asm__ __volatile__("" : : "r"(x) : "memory");
 }
 
-KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // bytes: whole pages
+KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
     const kbi_words* word = (const kbi_words*)(const void*)from;
     kbi_words sum[2];
     memset(sum, 0, sizeof sum);
@@ -8146,7 +8126,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates 2 * size bytes, which the caller frees; the first half is random. NULL: out of memory.
+// Allocates 2 * size bytes, which the caller frees; the first half is random.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -8385,7 +8365,6 @@ static void kbi_require_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures unknown peaks that this case is compared with; host work is compared with peaks of one core.
 static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
@@ -8466,7 +8445,6 @@ static void kbi_gpu_facts(kbi_machine* m) {
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why holds the reason
-    // detects tools that instrument, serialise or replay kernels, by the libraries that they load
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
     kbi_gpu* g = &kbi_meter.gpu;
@@ -8559,7 +8537,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
     KBI_EACH_INSTRUMENT(i)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -8670,7 +8648,6 @@ static void kbi_inside_end(kbi_run* run) {
     kbi_stop_on_error(run, "while the block was profiled");
 }
 
-// Closes the current instrument, and returns the profile, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
@@ -8702,7 +8679,7 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Ends a window of the warm-up. Returns whether the median time and the clock agree with those of the last window.
+// Returns whether the median time and the clock agree with those of the last window.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
@@ -8764,7 +8741,7 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
                                          "compare", "final", "profile", NULL };
     if (phase == KBI_PHASE_WARM && run->call.last == KBI_PHASE_PROFILE) phase = KBI_PHASE_PROFILE;
     run->call.phase = phase;
-    if (!run->schedule.is_copy) { // for profilers
+    if (!run->schedule.is_copy) {
         const kbi_case* c = run->bench_case;
         if (!run->ranges[0]) kbi_show_range(&run->ranges[0], c->name, c->entry->operation);
         kbi_show_range(&run->ranges[1], names[phase], "phase");
@@ -8886,7 +8863,6 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Returns the purpose of the next run of the block; KBI_NO_UNIT: the timed loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
     kbi_body_call* call = &run->call;
@@ -8905,7 +8881,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // a function passed to kb_run may allocate new outputs in each call; captured calls do not write them
+            // a function of kb_run may allocate its outputs anew in each call; captured calls do not write them
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -8913,7 +8889,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         }
         if (unit == KBI_NO_UNIT && call->phase == phase && !run->schedule.suspended)
             kbi_phase_enter(run, (kbi_phase)(phase + 1));
-        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) { // replays a graph
+        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) {
             call->unit = unit;
             call->warm_units += unit == KBI_WARM;
             run->sampling.timer->replay(run);
@@ -9115,7 +9091,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Returns whether kb_fill wrote only zeros, and four 64-byte samples of each buffer are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9146,7 +9121,7 @@ static void kbi_body_ended(kbi_run* run) {
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // noted even if the case has already failed
+    if (broken) {
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s; do not change the context or kb->stream: all cases of this process use them", broken);
         kbi_set_status(run, KB_FAILED);
@@ -9469,14 +9444,14 @@ typedef struct kbi_member {
     kbi_fiber fiber;
     struct kbi_member* replicas;
     bool over;
-    double ns[KBI_ROUNDS_LIMIT]; // trimmed mean of the case's slot in each round
+    double ns[KBI_ROUNDS_LIMIT];
 } kbi_member;
 
 typedef struct kbi_comparison {
-    kbi_member* members[KBI_SLOTS]; // the cases (baseline first), then the A/A control
+    kbi_member* members[KBI_SLOTS];
     int n, slots, rounds;
     int settling;                   // number of discarded runs at the start of a slot
-    bool staged, lost;              // the cases run on shared buffers; the device is lost
+    bool staged, lost;
     const kbi_recipe* recipe;
 } kbi_comparison;
 
@@ -9629,7 +9604,7 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     }
 }
 
-typedef struct kbi_estimate { double value, low, high; } kbi_estimate; // with its interval
+typedef struct kbi_estimate { double value, low, high; } kbi_estimate;
 
 // Returns the ratio of the times of two cases, minus their biases, over all rounds in which both were timed.
 static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
@@ -9825,7 +9800,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures (or profiles) each of n cases for which wanted[i] is set. Returns false if the device is lost.
+// Runs case first + i if wanted[i] is set. Returns false if the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = KBI_GROW(NULL, kbi_member*, n);
@@ -9839,7 +9814,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
         kbi_tell(sink, KBI_ENTER, a->index, NULL);
-        if (recipe->inside) { // untimed
+        if (recipe->inside) {
             kbi_insight_clear();
             kbi_make_call(&a->run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
             kbi_show_range(&a->run.ranges[0], NULL, NULL);
@@ -9975,7 +9950,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: the bias's error exceeds 5 % of the time or, if it is unknown, the time is near an empty kernel's
+    // with an unknown bias error, times near that of an empty kernel get FLOOR
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10063,7 +10038,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-// Fills the record r from the measurement of one process. r: cleared, or from kbi_record_start.
+// r: cleared, or from kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
@@ -10103,7 +10078,6 @@ typedef struct kbi_pool {
     int rows, processes;
 } kbi_pool;
 
-// Tables of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
 typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
@@ -10233,8 +10207,7 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     return q;
 }
 
-// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process. Returns the row's index,
-// or -1.
+// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
     double values[KBI_PROCESSES];
     int n = 0;
@@ -10344,7 +10317,6 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 -----------------------------------------------------------------*/
 
-// Makes room in a list for `more` further entries, which are zero. Returns the first of them.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10371,7 +10343,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-// Adds a text to the environment of a record, as a number if it is one. Ignores an empty text.
+// Adds a text to the environment of a record, as a number if it is one.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10669,8 +10641,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Completes the --json and --jsonl files; the new --json file replaces the old one. Returns false after an error
-// message.
+// Completes the --json and --jsonl files; the new --json file replaces the old one.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -10713,7 +10684,7 @@ typedef struct kbi_how {
     FILE* out;
     int width;
     bool colour, verbose, quiet, counters;
-    const char *sort, *columns;            // option values; NULL: default
+    const char *sort, *columns;
 } kbi_how;
 
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
@@ -10786,7 +10757,7 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
 }
 
 typedef struct kbi_cell {
-    kbi_shown what; // the key or counter that the column shows
+    kbi_shown what;
     const char* title;
     double scale; // factor from the key's unit to the unit in the title
     int width;
@@ -10865,7 +10836,7 @@ enum {
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
     KBI_LABEL_SPARE = 3,  // extra width for longer labels in later rows
-    KBI_WIDE = 100,       // minimum line width to show the wide columns
+    KBI_WIDE = 100,
     KBI_WINNER_WIDTH = 9, // " fastest?"
     KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
@@ -10884,12 +10855,12 @@ static const char* const kbi_signs[] = {
 
 typedef struct kbi_layout {
     kbi_cell cells[KBI_SHOWN];
-    int n_cells, label; // label: width of the first column
-    unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
+    int n_cells, label;
+    unsigned wanted;
 } kbi_layout;
 
 typedef struct kbi_wins {
-    char operation[96], winner[64]; // winner "": not significant
+    char operation[96], winner[64];
     int groups;
 } kbi_wins;
 
@@ -10897,19 +10868,19 @@ typedef struct kbi_table {
     kbi_how how;
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN];
     int n_chosen, n_order;
-    bool bare;        // prints no line about the machine
+    bool bare;
     bool alone;       // the heading is shared by operations with one case each
-    uint64_t heading; // hash of the operation in the heading
+    uint64_t heading;
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
     bool signs[KBI_SIGNS];
-    int64_t cases[3];               // by kb_status
+    int64_t cases[3];
     int64_t flagged[KB_FLAG_COUNT];
     bool gpu;
     kbi_wins* wins;
     int n_wins;
-    kbi_text text;     // output that is not yet written
-    kbi_arena scratch; // strings that live until the output is written
+    kbi_text text;
+    kbi_arena scratch;
 } kbi_table;
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
@@ -10952,7 +10923,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11140,7 +11111,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the row of a case with a time, after the label. won: 1 if the time is shortest, 2 if this is significant.
+// won: 1 if the time is shortest, 2 if this is significant.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11149,7 +11120,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         const kbi_cell* cell = &t->layout.cells[i];
         int column = cell->what.column;
         const char* s = kbi_table_value(t, cell, r);
-        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // room for a sign
+        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s);
         kbi_puts(&t->text, " ");
         used += 1 + kbi_table_pad(t, cell->width, s);
         t->signs[r->processes > 1] |= column == KBI_COLUMN_SPREAD && kbi_finite(r->precision);
@@ -11200,7 +11171,7 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     if (!fits) kbi_table_wrap(t, 4, why);
 }
 
-static const kbi_table* kbi_table_sorted; // table whose rows qsort sorts
+static const kbi_table* kbi_table_sorted;
 
 // Rows that have no value come last, also in descending order.
 static int kbi_table_compare(const void* left, const void* right) {
@@ -11224,7 +11195,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the line about the machine if it changes. If only the copy bandwidth has changed, prints nothing.
+// Prints the line about the machine if more than its copy bandwidth has changed.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11248,7 +11219,6 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// winner "": no significant winner.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
     w.groups = 0;
@@ -11284,7 +11254,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1, indent = !t->alone;
         const char* label = kbi_table_label(t, r, compared);
         if (won) kbi_table_colour(t, "\033[1m");
-        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // a long label gets its own line
+        if (kbi_width(label, strlen(label)) + indent > t->layout.label)
             kbi_table_wrap(t, indent, label), label = "";
         kbi_puts(&t->text, indent ? " " : "");
         kbi_table_pad(t, indent - t->layout.label, label);
@@ -11463,13 +11433,13 @@ typedef struct kbi_progress {
     double took, group_began;          // s: time of finished groups; time from `began` to the current group
 } kbi_progress;
 
-static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: seconds for all groups of a device
+static void kbi_progress_begin(kbi_progress* p, double allowed) {
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: seconds for the next group
+static void kbi_progress_group(kbi_progress* p, double allowed) {
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -11529,7 +11499,6 @@ typedef struct kbi_budget {
     int left_out;
 } kbi_budget;
 
-// Adds the shares of a group of n cases (in units of max_time); removes them if processes < 0.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
@@ -11607,7 +11576,6 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     close(file);
 }
 
-// Returns a NULL-terminated array of pointers to the arguments in a text. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
@@ -11686,7 +11654,7 @@ typedef struct kbi_job { // n bytes (1: the case is wanted) and n verdicts of th
     kbi_roofs roofs, core; // peaks that earlier workers measured
 } kbi_job;
 
-// Runs a job, in a worker or with --no-isolate. If b is NULL, opens the device. Returns the backend; NULL: error.
+// If b is NULL, opens the device. Returns the backend; NULL: error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -11822,7 +11790,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-static kbi_outputs* kbi_outputs_now; // for output formats that open further files
+static kbi_outputs* kbi_outputs_now;
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -11897,56 +11865,56 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
 -----------------------------------------------------------------*/
 
 typedef struct kbi_worker {
-    pid_t process;          // 0: there is none
+    pid_t process;
     int link;
-    int first;              // index of the worker's first case; -1: none
+    int first;
     bool mixed;
     bool failed;            // a case failed, so the next case needs a new worker
     bool invalid;
-    bool ended;             // status is set
-    int status;             // from waitpid
+    bool ended;
+    int status;
 } kbi_worker;
 
 typedef struct kbi_group {
     int first, n;
     kbi_measured* m;             // [n]: results; samples NULL: the case was not measured
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
-    char* wanted;                // [n]: whether the case still has to run
+    char* wanted;
     int64_t* spent_ns;           // [n]: time that the case took in this worker
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
-    int current;                 // index of the running case; -1: none
+    int current;
     kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
     bool machine;        // the worker measures the machine, which does not count as the case's time
     int64_t idle_ns;     // ns since the last message, while no case runs
-    int deaths;          // consecutive workers that ended before a case began
+    int deaths;
 } kbi_group;
 
 typedef struct kbi_supervisor {
     const kbi_options* o;
     const kbi_plan* plan;
-    kbi_recipe recipe; // from the options
+    kbi_recipe recipe;
     kbi_machine machine;
     bool isolated, unseen, unstored; // unseen: an instrument found no data; unstored: a file was not written
-    const kbi_backend* backend;      // with --no-isolate: the backend
+    const kbi_backend* backend;
     kbi_worker worker;
     kbi_group group;
     kbi_job job;
     kbi_store store;
     kbi_outputs outputs;
-    kb_result run_record; // copied into each record
+    kb_result run_record;
     kb_planned* planned;  // cases of the plan, with records of earlier runs (--resume)
     kbi_table table;
     kb_result* held; // records not yet printed: --sort waits until an operation is complete
     int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
-    bool silent; // prints neither a table nor notes
+    bool silent;
     unsigned instruments;
     kbi_verdict* verdicts;      // [case]: results of inspecting the CUDA calls
     char warned[400];
     int64_t read_ns;            // when the supervisor last waited for messages
     int done, absent, recalled;
-    int inspected, counts[3];   // end of the inspected cases; number of new records by kb_status
+    int inspected, counts[3];
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -11995,7 +11963,6 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
-// Returns the process ID, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -12018,7 +11985,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// Sends data to the worker; false: the worker ended or did not read in time, or the run was interrupted.
+// Returns false if the worker ended or did not read in time, or the run was interrupted.
 static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     const char* p = (const char*)data;
     while (n && !kbi_control.interrupted) {
@@ -12049,7 +12016,7 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     w->link = link[0];
     for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
     if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
-        close(w->link), w->link = -1; // closes the socket, so that the worker ends
+        close(w->link), w->link = -1;
     kbi_text_free(&command);
     return true;
 }
@@ -12134,7 +12101,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// Fails a case whose worker has ended. If the case has already raised a flag, such as OOM, that flag is kept.
+// Fails a case whose worker has ended. A flag that the case has already raised, such as OOM, is kept.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12188,7 +12155,6 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
-// Copies the arrays that follow a result in a message of `size` bytes; false: `size` is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -12216,12 +12182,11 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
     if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
-    if (!m.index) kbi_worker_end(w, true); // the worker cannot run another job
+    if (!m.index) kbi_worker_end(w, true);
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (DONE), has ended (LOST) or timed out (OPEN), or the run was
-// interrupted (OPEN).
+// Returns DONE: the worker has done its job; LOST: it has ended; OPEN: it timed out, or the run was interrupted.
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12288,7 +12253,6 @@ static bool kbi_job_send(kbi_supervisor* s) {
     return true;
 }
 
-// Gets the machine's data by a job without cases. Returns false after an error message or an interruption.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -12333,7 +12297,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown together.
 -----------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // minimum cases of a batch with several processes
+enum { KBI_BATCH_CASES = 16 };
 
 // A batch: consecutive groups of the plan. Each measured case has a row in `results`. `memory` owns all arrays of
 // a batch.
@@ -12457,7 +12421,6 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the measured cases: each process, all processes together, then each group. Makes a record of each case.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
@@ -12586,14 +12549,13 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
     return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// --resume: writes the existing records of a group to all outputs of the run except --jsonl.
 static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = KBI_GROW(NULL, kb_result, end - first);
     int n = 0;
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
         results[n] = *s->planned[i].record;
-        results[n++].owned = NULL; // owned by the output that recalled the record
+        results[n++].owned = NULL;
     }
     kbi_output_group(s, results, n, false);
     KBENCH_FREE(results);
@@ -12618,7 +12580,7 @@ static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     return s->budget.until ? KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0) : seconds;
 }
 
-// Runs all groups on a device. required: without a GPU, the run fails. Returns 0, or the exit code to end with.
+// required: without a GPU, the run fails. Returns 0, or the exit code to end with.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const kbi_plan* plan = s->plan;
     const kbi_options* o = s->o;
@@ -12632,7 +12594,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
-        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall")) // the default
+        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall"))
             kbi_warn("--%s is without effect: there is no GPU here", option->name);
     if (required && !gpu) {
         kbi_error("%s", kbi_no_gpu(s));
@@ -12681,7 +12643,6 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// Returns the exit code of a run without a time and without a failure.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
@@ -12862,7 +12823,7 @@ typedef struct kbi_pending {
     kb_entry entry;
     kb_function fn;
     void* user;
-    const char* fault; // error in the description; NULL: none
+    const char* fault;
 } kbi_pending;
 
 static struct kbi_host_program {
@@ -12894,8 +12855,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: the description
-// with the defaults of a comparison; NULL: desc itself. After an error, the case has only names.
+// Checks a kb_desc and makes a case of it, with copies of its texts in the arena. Members that desc leaves out come
+// from `first`, if it is not NULL. After an error, the case has only names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -12948,7 +12909,6 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
     return c;
 }
 
-// Makes the recipe of a kb_desc; the first call opens the device.
 static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
@@ -13055,7 +13015,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         for (size_t k = 0; k < i && !g->fault; k++)
             if (!pending[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
-        kbi_measured_clear(&m[i]); // default result
+        kbi_measured_clear(&m[i]);
         m[i].status = KB_FAILED;
         m[i].flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
         kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");

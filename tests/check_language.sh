@@ -76,4 +76,36 @@ A paragraph that goes on over two lines.
 - An item of a list.
 - The next item of it.
 EOF
+# placed WHAT LINE FILE: sentences.py --context must print the sentence of LINE in FILE as stdin shows it
+placed() {
+    run "$PYTHON" tests/sentences.py --context --count 100 "$3"
+    check_same "$1" "$(sed -n "\\,^$3:$2\$,,/^\$/p" "$out")" "$3:$2
+$(cat)"
+}
+printf '// The first sentence of two. This is the second one.\n//\n// A later paragraph of it.\nint a;\n\n/* One more comment here. */\nint b;\nint c; // the last of the three\nint d;\n' > "$tmp/place.c"
+placed "a sentence in its paragraph" 3 "$tmp/place.c" << 'EOF'
+    [[A later paragraph of it.]]
+    | int a;
+    | int b;
+    | int c; // the last of the three
+EOF
+check_out "the sentence is marked in its paragraph" '^    The first sentence of two\. \[\[This is the second one\.\]\]$'
+placed "the comment of a field in its place" 8 "$tmp/place.c" << 'EOF'
+    [[the last of the three]]
+    | int c; // the last of the three
+    | int d;
+EOF
+printf 'def f(x):\n    """Returns what it is given.\n\n    This text explains it further."""\n    # a comment is no code\n    return x\n' > "$tmp/place.py"
+placed "a docstring has its function" 2 "$tmp/place.py" << 'EOF'
+    [[Returns what it is given.]]
+    | def f(x):
+    |     return x
+EOF
+placed "a later paragraph of a docstring" 4 "$tmp/place.py" << 'EOF'
+    [[This text explains it further.]]
+    |     return x
+EOF
+placed "a document has no code" 3 "$tmp/text.md" << 'EOF'
+    [[A paragraph that goes on over two lines.]]
+EOF
 finish

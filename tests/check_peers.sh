@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/gpu/peers.py without a GPU: scripts stand in for the programs and modules, and write known times in the
-# formats of kbench and of nvbench's JSON (1.0.0). No time in this file was measured.
+# tests/gpu/peers.py without a GPU: scripts stand in for the programs and modules, and write invented times in the
+# formats of kbench and of nvbench's JSON (1.0.0).
 # only in make test-all
 . tests/lib.sh
 

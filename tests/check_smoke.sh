@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests make smoke-gpu without a GPU: scripts replace nvidia-smi, nvcc, the programs that nvcc builds, and Python.
-# The summary counts each part of the smoke test. A part that fails, does not build or hangs does not affect the
-# other parts. The last line of the output names the GPU, the driver and the commit.
+# A part that fails, does not build or hangs does not affect the other parts.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS CI CUDA_HOME PYTHON
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Checks that the functions, tables and files that tests/README.md names exist. It stays short.
+# Checks that the functions, tables and files that tests/README.md names exist.
 . tests/lib.sh
 
 readme=tests/README.md

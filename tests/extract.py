@@ -13,10 +13,10 @@ of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main progr
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and
 for the compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the
-output. The script first takes the launcher. It then adds every declaration whose name occurs in a declaration that
-was taken before, until none is missing. Functions of the host that describe tensors, formulas and scratch memory
-are evaluated symbolically, so that only their result is written. A struct parameter of a kernel is replaced by one
-parameter for each member that device code reads."""
+output. Starting from the launcher, every declaration is taken whose name occurs in a declaration taken before.
+Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that only
+their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
+code reads."""
 
 import copy
 import difflib
@@ -128,7 +128,7 @@ def code(tokens):
 
 @functools.lru_cache(maxsize=None)
 def tokens_kept(text):
-    """Returns the tokens of a text. Callers must not change the tokens."""
+    """Callers must not change the tokens."""
     return tuple(tokens_of(text))
 
 
@@ -246,7 +246,6 @@ class Header:
                 self.by_name.setdefault(name, []).append(item)
 
     def copied(self):
-        """Returns a copy whose declarations can be replaced."""
         new, items = copy.copy(self), {id(i): copy.copy(i) for i in self.items}
         new.items = list(items.values())
         new.by_name = {name: [items[id(i)] for i in found] for name, found in self.by_name.items()}
@@ -428,7 +427,6 @@ class Header:
             for element, text in (("__half", '"f16"'), ("__nv_bfloat16", '"bf16"')):
                 self.add(tokens_of("KBKI_WGMMA(%s, %s, %s)" % (element, text, arguments)), [], guards)
             return
-        # in a specialisation, the macro call is not expanded
         if head[0].text == "template" and head[3].text == "struct":
             written = [Token("name", n) for n in self.used]
             self.items.append(Item([head[4].text], joined(c), head + written, tokens[0].start, guards, head=c))
@@ -487,7 +485,6 @@ class Header:
 
     @staticmethod
     def declares(m):
-        """Returns whether a macro generates declarations, or pastes names with ##."""
         if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
             return True
         return any(t.text in ("KBKI_LAUNCHER", "KBKI_REF") or t.text.startswith("KBKI_WG_") for t in m.body)
@@ -761,7 +758,7 @@ class Parser:
         return ("do", e)
 
 
-LEVEL = {operator: level for level, row in enumerate(BINARY, 1) for operator in row}  # precedence
+LEVEL = {operator: level for level, row in enumerate(BINARY, 1) for operator in row}
 
 
 def shown(e, level=0):
@@ -993,7 +990,6 @@ class Evaluator:
         return e[0] == "name" and env.get(e[1]) == ("name", "s")
 
     def constant(self, name):
-        """Returns the value of an enumerator that has no explicit value."""
         for item in self.header.by_name[name]:
             if name in item.names and item.tokens[0].text == "enum":
                 return ("num", str(item.names.index(name)))
@@ -1061,7 +1057,7 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
-            if name_of_row == "KBKI_CUBLAS":  # calls cuBLAS, so there is no kernel to extract
+            if name_of_row == "KBKI_CUBLAS":
                 continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
@@ -1306,7 +1302,6 @@ def unused_functions_left_out(header, items):
 
 
 class Plain:
-    """Rewrites the declarations of a kernel so that no parameter of a kernel is a struct of the header."""
 
     def __init__(self, header, items, element):
         self.header, self.element = header, element
@@ -1344,11 +1339,10 @@ class Plain:
     # function templates whose parameter Io is the struct that a kernel takes
 
     def instances(self):
-        """Replaces template <class Io> by one function for each struct that it is called with."""
         waiting = [i for i in self.items if i.macro is None and self.struct_parameter(i)]
         names = {i.names[0] for i in waiting}
         structs = {i.names[0]: Members(i) for i in self.items if self.is_struct(i)}
-        types = {name: [] for name in names}  # function: the structs that it is called with
+        types = {name: [] for name in names}
         for item in (i for i in self.items if i.macro is None and i not in waiting):
             for i, t in enumerate(item.tokens):
                 if t.text not in names:
@@ -1385,12 +1379,10 @@ class Plain:
 
     @staticmethod
     def struct_parameter(item):
-        """Returns whether an item is a function template with a parameter of type Io."""
         return re.search(r"\bclass Io\b", item.text) and re.search(r"[(,]\s*(const )?Io&? \w+", item.text)
 
     @staticmethod
     def declared(tokens, path, structs):
-        """Returns the struct type of the variable `path` as (name, text of the template arguments)."""
         for i, t in enumerate(tokens):
             if t.text != path or tokens[i - 1].text == ".":
                 continue
@@ -1446,8 +1438,6 @@ class Plain:
                         other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
 
     def resolved(self, kind):
-        """Returns the type of a struct member, with each name that the header defines replaced by a type of CUDA
-        or void."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
         return re.sub(r"\bkb\w+(<[^<>]*>)?(?=\*)", "void", kind)
 
@@ -1472,7 +1462,6 @@ class Plain:
         return found
 
     def struct_of(self, tokens):
-        """Returns (name, template arguments) if the tokens name a struct of the header, otherwise None."""
         c = [t for t in bare(tokens) if t.text not in ("const", "__grid_constant__")]
         if not c or c[0].text not in self.structs or len(c) > 1 and c[1].text != "<":
             return None
@@ -1481,8 +1470,6 @@ class Plain:
     def is_maps(self, name):
         return {kind for kind, _, _ in self.structs[name].data} == {"CUtensorMap"}
 
-    # rewriting
-
     def device(self, item):
         if "__global__" not in item.text and not any(n in self.structs and self.is_maps(n) for n in names_in(item.tokens)):
             return
@@ -1490,7 +1477,7 @@ class Plain:
         if "__global__" in item.text:
             self.kernel(item, tokens)
             tokens = tokens_of(item.text)
-        for t in tokens:  # functions take references to the tensor maps of the kernel
+        for t in tokens:
             if t.text in self.structs and self.is_maps(t.text):
                 t.text += "_refs"
         item.text = "".join(t.text for t in tokens)
@@ -1601,13 +1588,13 @@ class Plain:
         return found
 
 
-SCALARS = ("bool", "int", "unsigned", "int64_t", "uint32_t", "uint64_t", "size_t", "float", "double",
+SCALARS = ("bool", "int", "unsigned", "int64_t", "uint32_t", "uint64_t", "size_t", "float", "double", "longlong3",
            "const __grid_constant__ CUtensorMap")
 
 
 def parameters_of(items):
-    """Returns the kernels as (name, [types of invalid parameters]). A valid parameter is a number, a tensor map, or a
-    pointer to a type that the header does not define."""
+    """A valid parameter is a number, a vector of numbers, a tensor map, or a pointer to a type that the header does not
+    define."""
     c, found = [t for i in items if "__global__" in i.text for t in code_kept(i.text)], []
     for at in (i for i, t in enumerate(c) if t.text == "__global__"):
         while c[at].text != "(":
@@ -1713,7 +1700,6 @@ def wrapped(text, indent, width=118):
 
 
 def checks_of(header, check, row, dtype):
-    """Returns the tolerances norm, ulps and abs of the operation, for f32 and for the element type."""
     text = check if "(" in check else joined(header.macros[check].body)
     values = re.search(r"\((.*)\)", text).group(1).replace(" ", "").split(",")
     of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
@@ -1754,7 +1740,6 @@ class Extraction:
             extra.append(("p", "double", 'kb_real(kb, "p")', 'KB_AXIS_REAL("p", 0.1)'))
             extra.append(("seed", "uint64_t", "kb->seed", None))
         self.shape, self.extra = shape, extra
-        # keys: fields of kbk_shape; values: the expressions that replace these fields
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
         known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
@@ -1783,8 +1768,6 @@ class Extraction:
         return t
 
     def take(self):
-        """Evaluates the functions for scratch memory, and then collects the declarations of the kernel and of the
-        reference."""
         header, variant = self.header, self.row["variant"]
         for name, text in SHORTER.items():
             replaced(header, name, text)
@@ -1957,8 +1940,7 @@ class Extraction:
         ]
 
     def device_code(self):
-        """Returns the kernels, the functions that they call, and the header's launcher. Returns also a text that lists
-        kernel parameters of invalid types; without such parameters, an empty text."""
+        """Returns also a text that lists kernel parameters of invalid types; without such parameters, an empty text."""
         items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
         kernels = parameters_of(items)
         bad = ["%s has a parameter of type %s" % (name, p) for name, params in kernels for p in params]

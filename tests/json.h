@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* json.h - a strict JSON reader for records: an array of flat objects, or one object per line. The reader rejects
-   everything that RFC 8259 rejects, and also duplicate keys and invalid UTF-8. C11 and C++11. */
+/* json.h - a strict JSON reader for records. It rejects everything that RFC 8259 rejects, duplicate keys and
+   invalid UTF-8. C11 and C++11. */
 #ifndef KBENCH_TEST_JSON_H
 #define KBENCH_TEST_JSON_H
 

@@ -126,7 +126,6 @@ def shape_text(op, shape):
 
 
 def where_of(op, params):
-    """The text omits the layout if the layout is NN (neither matrix transposed)."""
     left = {k: v for k, v in params.items() if k not in ('dtype', 'dir', 'p')}
     if left.get('layout') == 'NN':
         del left['layout']
@@ -190,7 +189,6 @@ def scaled(value, unit):
 
 
 def floor(key, work, evidence):
-    """Returns the line with the arithmetic intensity, and with the floor on an H200 and on the GPU of the records."""
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
         return '    no floor: %s is the limit' % OTHER_LIMITS[op]
@@ -280,8 +278,7 @@ HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occ', 'DRAM', 'conf
 
 
 def columns(lines, wanted):
-    """Returns lines of text with the columns `wanted` of the rows `lines`. The name and the note are left-aligned,
-    all other columns right-aligned."""
+    """The name and the note are left-aligned, all other columns right-aligned."""
     wide = {k: max(len(x[k]) for x in lines) for k in wanted}
     return ['    ' + ' '.join(x[k].ljust(wide[k]) if k == 1 else ' ' + x[k] if k == 9 else x[k].rjust(wide[k])
                               for k in wanted).rstrip() for x in lines]
@@ -381,9 +378,8 @@ PLAIN = '// ---- The teaching rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Checks that the kernels of a ladder stand in the order of their rung numbers. Rung numbers must rise from
-    section to section. Within a section, kernels above the line that ends the teaching rungs must have lower
-    numbers than kernels below this line. Teaching kernels then precede optimised kernels."""
+    """Rung numbers must rise from section to section. Within a section, kernels above the line that ends the teaching
+    rungs must have lower numbers than kernels below this line. Teaching kernels then precede optimised kernels."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -475,7 +471,6 @@ def run(suite, path, only):
             words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
                      '--filter', '/%s=%s%s' % (*shape[0], '.*/causal=0' if ('causal', 0) in shape else '')]
             for k, v in shape:
-                # an operation without an axis would reject the option, so axes of value 0 are left out
                 words += ['-a', '%s=%s' % (k, v)] if v else []
             print(' '.join(words), flush=True)
             done = subprocess.run(words + ['--json', out])
@@ -494,8 +489,6 @@ def run(suite, path, only):
 
 
 def diff(header, op):
-    """Prints, for each kernel of a ladder, the source lines that differ from the rung before it (same element
-    type)."""
     seen = set()
     for (name, direction), rungs in table(header).items():
         shown = sorted(rungs, key=lambda r: r.number) if name == op else []
@@ -506,7 +499,6 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            # a change of indentation alone does not count
             old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (

@@ -6,6 +6,7 @@
     python3 tests/mutate.py --seed 7 --count 20   20 mutants with another seed
     python3 tests/mutate.py --only cli --count 9  mutants of one section
     python3 tests/mutate.py --at 3100:delete      mutants of one line, of one kind
+    python3 tests/mutate.py --tests 'host/(stats|plan)$'    only the tests whose names match
     python3 tests/mutate.py --list                lists the mutants without compiling them
     python3 tests/mutate.py --again FILE          the mutants that survived in an earlier --json FILE, on the same header
     python3 tests/mutate.py --coverage            lists the lines that no test executes, by section
@@ -29,7 +30,7 @@ import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, r
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
-          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests that must be built with optimisation
+          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}
 # further builds for mutants that survive the normal build: with the sanitizers of make sanitize, and with the
 # options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
@@ -77,9 +78,8 @@ store=$MUTATE_KEPT
 if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # the program contains kbench.h
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
-# Makes processes that end without exit() write their coverage counts, too. A signal handler writes the coverage
-# counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the worker
-# write its coverage counts. The counts are then reset, so that a process that continues does not write them twice.
+# Makes processes that end without exit() write their coverage counts, too. The counts are then reset, so that a
+# process that continues does not write them twice.
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -293,7 +293,6 @@ def sites_of_word(s, i):
 
 
 def sites(s):
-    """Returns (section, line, kind, start, end, new text) for every possible mutation."""
     for i, t in enumerate(s.tokens):
         if i == 0 or s.section(t.line) in (None, "ptx"):
             continue
@@ -411,7 +410,6 @@ class Bench:
         return e
 
     def run(self, test, limit, coverage=False, how=None):
-        """Returns None if the test passes, otherwise the text of the first failure."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh"))
@@ -465,7 +463,7 @@ def watch(p, end, to_the_end):
 
 class Tests:
 
-    def __init__(self, root, scratch, source, jobs):
+    def __init__(self, root, scratch, source, jobs, chosen):
         self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
         self.names, self.costs = [], {}
         self.store, self.headers = os.path.join(scratch, "learnt.json"), os.path.join(scratch, "headers")
@@ -476,7 +474,9 @@ class Tests:
             f.write(source.text)
         folder = os.path.join(root, "tests")
         for f in sorted(glob.glob(folder + "/host/*.c")) + sorted(glob.glob(folder + "/cli/*.sh")):
-            self.names.append(os.path.relpath(f, folder).rsplit(".", 1)[0])
+            name = os.path.relpath(f, folder).rsplit(".", 1)[0]
+            if re.match(chosen, name):
+                self.names.append(name)
         self.known, self.unused = {}, {}
 
     def mark(self, name):
@@ -487,7 +487,7 @@ class Tests:
         files += glob.glob(os.path.join(folder, name + ".*"))
         if name.startswith("host/"):
             files += glob.glob(folder + "/host/*.h")
-        if name.startswith("cli/"):  # adds the files that the test includes or names
+        if name.startswith("cli/"):
             text = open(os.path.join(folder, name + ".sh"), encoding="utf-8").read()
             files += [f for f in glob.glob(folder + "/cli/*.[cpj]*") if os.path.basename(f) in text]
             if "fixtures" in text:
@@ -561,6 +561,7 @@ class Tests:
         return True
 
     def look(self, bench, name, mark):
+        shutil.rmtree(os.path.join(bench.folder, "build"), ignore_errors=True)  # built for the coverage of another test
         bench.put(self.source.text)
         fails, seconds = None, 0
         for _ in range(3):
@@ -575,8 +576,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """Returns the tests that execute a line. A line without code counts as
-        executed if its function is executed; a line outside functions is executed by all tests."""
+        """A line without code counts as executed if its function is executed; a line outside functions is executed by
+        all tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -606,8 +607,7 @@ class Tests:
 
 
 def counts(folder):
-    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY. 0: no program
-    executed the line."""
+    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY."""
     lines = {}
     found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
     for f in found:
@@ -657,7 +657,6 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Returns 0 if the mutant is valid, 1 if it does not compile, 2 if its object code equals that of the header."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -755,7 +754,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # missed lines with no executed line between them are printed as one range
+        for k, n in enumerate(missed):
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:
@@ -771,6 +770,7 @@ def arguments():
     p.add_argument("--skip", type=int, default=0, help="skips the first SKIP of the drawn mutants")
     p.add_argument("--only", action="append", help="mutates only the section with this tag; repeatable")
     p.add_argument("--at", help="LINE or LINE:KIND; kinds: " + " ".join(KINDS))
+    p.add_argument("--tests", default="", help="uses only the tests whose names match this regular expression")
     p.add_argument("--list", action="store_true")
     p.add_argument("--again", help="a --json file")
     p.add_argument("--coverage", action="store_true")
@@ -809,7 +809,7 @@ def main():
         for _, m in zip(range(args.count), candidates):
             print(f"{m.section:<11} {m.line:>6}  {m.kind:<7} {m.words(source)}")
         return 0
-    tests = Tests(args.root, args.scratch, source, args.jobs)
+    tests = Tests(args.root, args.scratch, source, args.jobs, args.tests)
     tests.learn(args.anew)
     for name, why in {n: why for (n, _), why in tests.unused.items()}.items():
         print(f"not used: {name} fails without any mutation: {why}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// script.h - a backend for tests (--device script). Timed blocks run on the host, but a function that the test
-// installs before kb_main supplies their times. Include this file after the implementation of kbench.h.
+// script.h - a backend for tests (--device script): timed blocks run on the host, but a function that the test
+// installs supplies their times. Include this file after the implementation of kbench.h.
 #ifndef KBENCH_TEST_SCRIPT_H
 #define KBENCH_TEST_SCRIPT_H
 

@@ -2,24 +2,31 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Prints a random sample of the sentences that people read, for a review of the language.
 
-    python3 tests/sentences.py [--count 100] [--seed N] [FILE...]
+    python3 tests/sentences.py [--count 100] [--seed N] [--context] [FILE...]
 
 The sample is drawn from comments, documents, docstrings and messages of all source files, or of the given files. A
 line of output is FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by
-its line of code. Without --seed, every call draws different sentences; the seed is printed on stderr. With --words
-WORD,WORD... the script draws no sample, but prints every sentence that contains one of the given words or phrases.
-With --words, the exit code is 1 if a sentence is printed.
+its line of code. Without --seed, every call draws different sentences; the seed is printed on stderr.
+
+With --context, a sentence is printed in its place: FILE:LINE, the paragraph with the sentence in [[brackets]], and
+the next three lines of code. With --words WORD,WORD... the script draws no sample, but prints every sentence that
+contains one of the given words or phrases; the exit code is then 1 if a sentence is printed.
 """
 import argparse
+import ast
+import bisect
+import functools
 import inspect
 import io
 import random
 import re
 import subprocess
 import sys
+import textwrap
 import tokenize
 
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
+C_ENDINGS = ('h', 'cuh', 'cu', 'c', 'cpp')
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
 # matches lines of a comment or docstring that are not prose: table, command, code, heading, licence, or a mark of
 # tests/run.sh
@@ -101,21 +108,57 @@ def markdown_pieces(text):
     yield from paragraphs(1, text)
 
 
+def comment_lines(ending, text):
+    """Returns the numbers of the lines that hold only a comment or docstring."""
+    lines = text.split('\n')
+    bare = lines
+    if ending in C_ENDINGS:
+        bare = C_TOKEN.sub(lambda m: m[0] if m[0][0] in '"\'' else re.sub(r'[^\n]', '', m[0]), text).split('\n')
+    elif ending == 'py':
+        owners = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+        spans = [n.body[0] for n in owners if ast.get_docstring(n, False)]
+        docstrings = {k for d in spans for k in range(d.lineno, d.end_lineno + 1)}
+        bare = ['' if i in docstrings else s for i, s in enumerate(lines, 1)]
+    if ending not in C_ENDINGS:
+        bare = [re.sub(r'^\s*#.*', '', s) for s in bare]
+    return {i for i, (old, new) in enumerate(zip(lines, bare), 1) if old.strip() and not new.strip()}
+
+
+@functools.lru_cache
+def lines_of(path):
+    """Returns the lines of a file, and its lines of code: (number, line)."""
+    with open(path, encoding='utf-8') as f:
+        text = f.read()
+    lines, comments = text.split('\n'), comment_lines(path.rsplit('.', 1)[-1], text)
+    return lines, [(i, s) for i, s in enumerate(lines, 1) if s.strip() and i not in comments]
+
+
+def in_place(path, line, sentence, piece):
+    """Returns a sentence with its paragraph `piece`, which begins at `line`, and the next three lines of code."""
+    lines, code = lines_of(path)
+    # the line above a docstring names its function
+    first = line - lines[min(line, len(lines)) - 1].lstrip().startswith('"""')
+    at = bisect.bisect_left(code, (first,))
+    after = [] if path.endswith('.md') else [f'    | {s}\n' for _, s in code[at:at + 3]]
+    marked = textwrap.fill(piece.replace(sentence, f'[[{sentence}]]', 1), 110, break_long_words=False)
+    return f'{path}:{line}\n' + textwrap.indent(marked, '    ') + '\n' + ''.join(after)
+
+
 def sentences(path):
-    """`code` is the line that contains a fragment, such as a label or the comment of a field; for a full sentence,
-    `code` is empty."""
+    """Yields (line, sentence, code, paragraph). `code` is the line that contains a fragment, such as a label or the
+    comment of a field; for a full sentence, `code` is empty."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]
     pieces = {'py': python_pieces, 'md': markdown_pieces}.get(
-        ending, c_pieces if ending in ('h', 'cuh', 'cu', 'c', 'cpp') else hash_pieces)
+        ending, c_pieces if ending in C_ENDINGS else hash_pieces)
     for line, piece, *code in pieces(text):
         for s in re.split(r'(?<!e\.g\.)(?<!i\.e\.)(?<!\d\.)(?<=[.!?])\s+', piece):
             words = re.findall(r"(?<!\S)[(`'\"]*([A-Za-z][a-z'-]+)[`'\"]*[.,;:!?)]*(?!\S)", s)
             if len(words) < 4 or sum(map(len, words)) <= len(s) / 2 or re.search(r'(^|\s)--op\b', s):
                 continue
             whole = not code or re.match(r'[^a-z]', s) and s.rstrip('`\'"()').endswith(('.', '?', '!'))
-            yield line, s.strip(), '' if whole or len(code[0]) < len(s) + 9 else f'    [{code[0]}]'
+            yield line, s.strip(), '' if whole or len(code[0]) < len(s) + 9 else f'    [{code[0]}]', piece
 
 
 def main():
@@ -123,6 +166,7 @@ def main():
     ask.add_argument('--count', type=int, default=100)
     ask.add_argument('--seed', type=int, default=random.SystemRandom().randrange(10**6))
     ask.add_argument('--words', default='')
+    ask.add_argument('--context', action='store_true')
     ask.add_argument('files', nargs='*')
     given = ask.parse_args()
     files = given.files or subprocess.run(['git', 'ls-files'], capture_output=True, text=True, check=True).stdout.split()
@@ -135,8 +179,8 @@ def main():
     else:
         print(f'{len(drawn)} sentences, seed {given.seed}', file=sys.stderr)
         found = random.Random(given.seed).sample(drawn, min(given.count, len(drawn)))
-    for f, line, s, code in found:
-        print(f'{f}:{line}\t{s}{code}')
+    for f, line, s, code, piece in found:
+        print(in_place(f, line, s, piece) if given.context else f'{f}:{line}\t{s}{code}')
     return 1 if given.words and found else 0
 
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # make smoke-gpu: a short test of everything that needs a GPU, in at most 150 s on an H100, including the build.
-# Run make smoke-gpu on the commit that you want to submit. Prints a line per part. The last line has the number of
-# passed, failed and skipped parts, the GPU, the driver and the commit:
+# Run make smoke-gpu on the commit that you want to submit. The last line has the number of passed, failed and
+# skipped parts, the GPU, the driver and the commit:
 #     28 passed, 0 failed, 0 skipped (NVIDIA H100 80GB HBM3, driver 580.159, commit abc1234, 2026-11-25)
 #
 # The parts are independent: if one fails, does not build or hangs, the others still run.
@@ -52,7 +52,7 @@ build() {
     { ($limit "$@" > "$dir/$name.log" 2>&1); echo $? > "$dir/$name.rc"; } &
     eval "pid_$name=\$!"
 }
-# built NAME: waits for the build; false, and a failed part, if it failed
+# built NAME: waits for the build; if the build failed, counts a failed part and returns false
 built() {
     eval "wait \$pid_$1"
     rc=$(cat "$dir/$1.rc")

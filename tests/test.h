@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* test.h - counting checks for the tests of kbench: C11, C++11, CUDA.
-   A test is a program that prints a line for every failure and every skip. The last line of a
-   test comes from test_end(); tests/run.sh adds up the numbers in these lines.
+/* test.h - counting checks for the tests of kbench: C11, C++11, CUDA. A test prints a line for every failure and
+   every skip, and last the totals of test_end(), which tests/run.sh adds up.
 
        #include "test.h"
        int main(void) {
@@ -11,7 +10,7 @@
            CHECK_STR("a", "a");
            if (no_gpu) SKIP("no GPU here");
            return test_end();
-       }  */
+       } */
 #ifndef KBENCH_TEST_H
 #define KBENCH_TEST_H
 

@@ -253,7 +253,6 @@ static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     KBENCH_FREE(edges);
 }
 
-// Stores a text under a key, unless the key already has a text.
 KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_mapped* slot = kbi_map_find(&in->names, key);
@@ -672,7 +671,6 @@ static int64_t kbi_activity_now(void) {
     return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// Starts a run under the conditions of a timed run: cache state, and a closed launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
@@ -1003,8 +1001,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-// Starts a pass, which counts all GPU work until kbi_range_pass_end. kbi_range_pass_end returns whether another
-// pass is needed.
+// Starts a pass, which counts all GPU work until kbi_range_pass_end.
 static void kbi_range_pass_begin(void) {
     uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
              push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
@@ -1595,7 +1592,7 @@ static void kbi_nsys_record(kbi_csv_reader* r) {
     r->ended = end;
 }
 
-// Adds the launches in the CSV of ncu or nsys. Returns false if `text` has another format.
+// Returns false if `text` has another format.
 static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
     static const char* const heads[] = { "\"ID\"", "Start" };
     kbi_csv_reader r;
@@ -1896,8 +1893,7 @@ static bool kbi_tool_find(const char* name, char out[512]) {
     return found;
 }
 
-// Builds the command that prints machine code. Returns false if a name has characters that a shell would
-// interpret.
+// Returns false if a name has characters that a shell would interpret.
 static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
     char* self = realpath("/proc/self/exe", NULL);
@@ -1943,7 +1939,7 @@ static void kbi_code_show(const kb_result* r) {
   >>vendor      runs this program under ncu or nsys, which profile one run of each block.
 -----------------------------------------------------------------*/
 
-// Calls the benchmark function for an external profiler. In a hot case, the block first runs without profiling.
+// In a hot case, the block first runs without profiling.
 static void kbi_marked_call(kbi_run* run, int number) {
     run->call.marked = number;
     run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
@@ -2061,8 +2057,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
 
-// Appends ncu's options. ncu leaves the clocks as they are, and flushes the caches before each kernel of a cold
-// case.
+// ncu leaves the clocks as they are, and flushes the caches before each kernel of a cold case.
 static void kbi_ncu_words(kbi_vendor* v) {
     const char* set = kbi_inspect_given.ncu;
     kbi_puts(&v->command, " --profile-from-start off --target-processes application-only --clock-control none");
@@ -2073,8 +2068,7 @@ static void kbi_ncu_words(kbi_vendor* v) {
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
-// Appends nsys's options. nsys traces the whole process; kbi_csv_launch_end later keeps only work between two
-// marks.
+// nsys traces the whole process; kbi_csv_launch_end later keeps only work between two marks.
 static void kbi_nsys_words(kbi_vendor* v) {
     kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
     kbi_puts(&v->command, " --force-overwrite=true --output");
@@ -2191,7 +2185,7 @@ static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text_free(&csv);
 }
 
-// Runs an external profiler. Returns false after a message if the profiler recorded no case.
+// Returns false after a message if the profiler recorded no case.
 static bool kbi_vendor_profile(kbi_vendor* v) {
     int at;
     kbi_vendor_word(v, v->tool);

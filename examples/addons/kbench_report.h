@@ -829,7 +829,6 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records must begin with [ or {");
 }
 
-// Returns false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
     kbi_text all = KBI_BLANK;
@@ -863,7 +862,7 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
 
 typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 5 %
     double threshold, memory_threshold, alpha;
-    double noise; // widening of an interval if the scatter between runs was not measured
+    double noise; // widens an interval by this fraction, unless the scatter between runs is known
 } kbi_rules;
 
 typedef enum kbi_evidence {
@@ -1400,8 +1399,7 @@ static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* c
     return t;
 }
 
-// Copies the standard deviation of one run from the trend of each case to its change. The trends must be sorted by
-// name.
+// The trends must be sorted by name.
 static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
     for (int64_t i = 0; i < c->n; i++) {
         const char* name = c->of[i].after ? c->of[i].after->name : NULL;
@@ -2693,7 +2691,7 @@ typedef struct kbi_frame {
     kbi_scale x, y;
 } kbi_frame;
 
-// Draws grid lines and the numbers of the y axis. The number at a grid line is its y value times scale.
+// The number at a grid line is its y value times scale.
 static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
     double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
     char text[40];
@@ -3020,7 +3018,7 @@ static bool kbi_where_holds(const char* list, const kb_result* r) {
 }
 
 // Checks that all keys of a --where are keys of the record, or axes of one of these records. Checks only the
-// syntax if records is NULL. Returns false after an error message.
+// syntax if records is NULL.
 static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
     char name[64], value[128];
     for (const char* p = list;; p++) {
@@ -3148,7 +3146,7 @@ static void kbi_find_lots(kbi_scene* s, kbi_subset all, const kbi_grouping* alik
     }
 }
 
-static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figure per machine
+static void kbi_find_machines(kbi_scene* s, kbi_panels* out) {
     static const kbi_grouping machine = { false, false, false, false, false, NULL, NULL };
     kbi_find_lots(s, s->timed, &machine, false, out);
     for (int64_t i = 0; i < out->n; i++) {
@@ -4719,7 +4717,6 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
                  word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    // the cell shows a rounded value; the tooltip has all digits
     if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) {
         snprintf(full, sizeof full, "%.6g", x);
         kbi_unlocalise(full);
@@ -5058,7 +5055,6 @@ static void kbi_page_download(kbi_page* p) {
                    "type='button'>download CSV</button></div>\n");
 }
 
-// contrast: the comparison with an earlier run; NULL: no comparison.
 static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
     kbi_page p;
     kbi_text title = KBI_BLANK, header = KBI_BLANK, body = KBI_BLANK;
@@ -5149,7 +5145,6 @@ typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
     double value;
 } kbi_goal;
 
-// Returns false after an error message.
 static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     const char* colon = strrchr(text, ':');
     bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
@@ -5236,7 +5231,6 @@ static bool kbi_plain_name(const char* s) {
 
 static void kbi_baseline_path(kbi_text* out, const char* name) { kbi_putf(out, ".kbench/%s.json", name); }
 
-// Returns false after an error message.
 static bool kbi_read_baseline(const kbi_options* o, const char* option, const char* name, kbi_records* r) {
     kbi_text path = KBI_BLANK;
     memset(r, 0, sizeof *r);
@@ -5274,8 +5268,7 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks, before the run, whether the files that the run writes at its end are writable. Returns false after an
-// error message.
+// Checks, before the run, whether the files that the run writes at its end are writable.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
@@ -5407,7 +5400,7 @@ static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history,
     KBENCH_FREE(past);
 }
 
-// If c is NULL, there is no baseline, and only the goals and the trends of the history are printed.
+// c is NULL without a baseline: only the goals and the trends of the history are printed.
 static int kbi_regression_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
                                 const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
@@ -5533,7 +5526,7 @@ typedef struct kbi_loaded {
 } kbi_loaded;
 
 // Reads the history and compares the loaded records with l->before, which the caller has read. l->before is empty
-// if there is no baseline. Returns false after an error message.
+// if there is no baseline.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
     if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
@@ -5592,7 +5585,7 @@ static bool kbi_where_leaves(const kb_result* r) {
     return chosen;
 }
 
-// Checks that --where is valid and selects at least one of these records. Returns false after an error message.
+// Checks that --where is valid and selects at least one of these records.
 static bool kbi_where_check(const kb_result* records, int64_t n) {
     int64_t left = 0;
     for (int k = 0; k < kbi_wanted.where.n; k++)
@@ -5706,7 +5699,6 @@ static bool kbi_report_open(const char* folder) {
 -----------------------------------------------------------------*/
 
 // Keeps the records that the options select (--filter, --op, ...), by the same rules as a run selects its cases.
-// Returns false after an error message.
 static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     kbi_patterns with, without;
     without.n = 0;
@@ -5846,7 +5838,6 @@ static bool kbi_load_apart(const kbi_options* o) {
     return true;
 }
 
-// Returns false after an error message.
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < kbi_wanted.n_load; i++)
         if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
@@ -5959,7 +5950,7 @@ static bool kbi_past_read(int file) {
     return true;
 }
 
-// Whether a record is of this case, from this program (hash `binary`), with machine and seed of `like`.
+// Returns whether a record is of this case, from this program (hash `binary`), with machine and seed of `like`.
 static bool kbi_past_of(const kb_result* r, const char* name, const char* binary, const kb_result* like) {
     if (!kbi_is(r->name, name) || !kbi_is(r->binary, binary)) return false;
     return !like || (kbi_same_text(r->backend, like->backend) && kbi_same_text(r->gpu, like->gpu) &&
@@ -6072,7 +6063,6 @@ static void kbi_race_remove(kbi_race* r) {
     unlink(r->words.s);
 }
 
-// Returns false after an error message.
 static bool kbi_race_files(kbi_race* r) {
     const char* folder = getenv("TMPDIR");
     kbi_putf(&r->records, "%s/kbench-race-%ld.jsonl", folder && *folder ? folder : "/tmp", (long)getpid());
@@ -6158,7 +6148,7 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// The limit of what remains of 2 * --budget + 10 s exceeds --budget, because an interrupted round is lost.
+// The limit is 2 * --budget + 10 s for all rounds, more than --budget, because an interrupted round is lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
@@ -6220,7 +6210,7 @@ static void kbi_race_room(kbi_race* r) {
 }
 
 // Runs each program of the race once. Every second round reverses the order of the programs; after two rounds, the
-// order is rotated by one program. Returns 0, or an exit code on failure.
+// order is rotated by one program.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6292,7 +6282,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     return all;
 }
 
-// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0, or an exit code on failure.
+// Runs rounds until all intervals are narrow enough, or the time is up.
 static int kbi_race_run(kbi_race* r) {
     kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
@@ -6340,7 +6330,6 @@ static int kbi_race_show(kbi_race* r) {
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
-// Returns false after an error message.
 static bool kbi_race_programs(kbi_race* r) {
     const kbi_strings* list = &kbi_wanted.race;
     struct stat about;

@@ -158,7 +158,6 @@ static uint32_t kbi_proof_bits(float x) {
     return bits;
 }
 
-// Returns the index, below n, from which kbi_gather reads.
 static uint32_t kbi_proof_index(float x, uint32_t n) {
     return (uint32_t)((uint64_t)(kbi_proof_bits(x) * 2654435761u) * n >> 32);
 }
@@ -367,8 +366,7 @@ static void kbi_test_eviction(kb_state* kb) {
     kbi_spin_work(kb, 1000);
 }
 
-// Sets aside a part of L2 for persisting accesses, and makes accesses to x persisting. If x is NULL, sets nothing
-// aside.
+// Sets aside a part of L2 for persisting accesses, and makes accesses to x persisting.
 static bool kbi_set_aside(void* x, size_t bytes) {
     cudaStreamAttrValue a;
     memset(&a, 0, sizeof a);
@@ -386,10 +384,9 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     return good;
 }
 
-// Measures which share of the persisting data x is evicted: the smallest share over several places in x. *gone is
-// the share that the complete preparation of a cold launch evicts. *evicted is the share that the eviction alone
-// evicts. *gone and *evicted are NaN if they cannot be determined, or if the GPU cannot set aside L2 for
-// persisting accesses.
+// Measures which share of the persisting data x is evicted: the smallest share over several places in x. *gone:
+// the share that the complete preparation of a cold launch evicts; *evicted: the share that the eviction alone
+// evicts; NAN: unknown, or the GPU cannot set aside L2 for persisting accesses.
 static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
     enum {
         KBI_PLACES = 8,
@@ -849,11 +846,14 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
     }
 }
 
+#ifndef KBI_BAR_ROUNDS
+#define KBI_BAR_ROUNDS "40"
+#endif
 static void kbi_bar_rivals(kbi_bars* b, const char* way, const char* size) {
     char arguments[200];
     bool option = b->gpu && !kbi_is(way, "cold");
     snprintf(arguments, sizeof arguments,
-             "--op " KBI_PROOF_OPERATIONS " --size %s --fast --precision 0.5 --rounds 40 %s%s", size,
+             "--op " KBI_PROOF_OPERATIONS " --size %s --fast --precision 0.5 --rounds " KBI_BAR_ROUNDS " %s%s", size,
              option ? "--" : "", option ? way : "");
     if (!kbi_bars_run(b, way, arguments)) return;
     kbi_bar_sort(b, way, 0);
@@ -903,8 +903,7 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
                 s->evicted);
 }
 
-// Runs all deliberate errors and checks that a flag replaces the time of each. The run includes the cases
-// that test the eviction; kbi_bar_cold checks these cases.
+// Also runs the cases that test the eviction, which kbi_bar_cold checks later.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";

@@ -259,7 +259,6 @@ def _find_header() -> str:
 
 
 def _find_addons(header: str) -> List[str]:
-    """The add-on headers are in the folder of kbench.h or in its subfolder examples/addons."""
     here = os.path.dirname(header) or "."
     places = [os.path.join(here, "examples", "addons"), here]
     found = []
@@ -291,8 +290,7 @@ def _pip_folders() -> List[str]:
 
 def _cuda_of_pip() -> Optional[_Cuda]:
     """Returns the oldest complete CUDA runtime among pip's wheels, or None. A driver supports every CUDA runtime that
-    is older than the driver. Some CUDA headers are in other wheels, and may be in other folders. The wheels have
-    the runtime library only under its soname, such as libcudart.so.13."""
+    is older than the driver. The wheels have the runtime library only under its soname, such as libcudart.so.13."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -362,9 +360,8 @@ def _cache() -> str:
 
 
 def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
-    """Returns the path of the library that command_to(header, output) builds. A library that the same command built
-    from the same headers is reused. what: the library's name in the message that is printed to stderr before the
-    build. Raises Error if the cache folder cannot be written or the build fails."""
+    """Returns the path of the library that command_to(header, output) builds. Raises Error if the cache folder cannot
+    be written or the build fails."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
     for source in [header, *_find_addons(header)]:
         with open(source, "rb") as f:
@@ -413,8 +410,7 @@ def _find_library() -> str:
 
 
 class _Library:
-    """The functions of libkbench.so are attributes. Raises Error if the library's version or the size of one of its
-    structs does not match kbench.py."""
+    """Raises Error if the library's version or the size of one of its structs does not match kbench.py."""
 
     def __init__(self) -> None:
         path = _find_library()
@@ -453,12 +449,10 @@ class _Library:
         raise AttributeError(name)
 
     def devices(self) -> int:
-        """Returns the number of usable GPUs; 0 if the library was built without CUDA."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDeviceCount(C.byref(n)) == 0 else 0
 
     def device(self) -> int:
-        """Returns the CUDA device number of the current GPU, on which kbench measures."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
 
@@ -582,9 +576,8 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """The element type decides the default tolerance. An array has the type of its elements, a Python float has f64,
-    and a container has the least precise type among its elements. A value without floating-point numbers has the
-    type "int" and is compared exactly."""
+    """An array has the type of its elements, a Python float has f64, and a container has the least precise type among
+    its elements. A value without floating-point numbers has the type "int" and is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -680,7 +673,6 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 def _fetched(about: Dict[str, Any]) -> bytes:
-    """Copies to the host, in row-major order."""
     size, shape, strides = int(about["typestr"][2:]), tuple(about["shape"]), about.get("strides")
     if not math.prod(shape):
         return b""
@@ -767,7 +759,6 @@ class _Expected:
         self.atol = self.rtol if atol is None else atol
 
     def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
-        """Returns (whether the output passed, the error, the tolerance, a message)."""
         allowed = self.rtol or self.atol
         try:
             worst = _compare(got, self.want, self.rtol, self.atol)
@@ -784,8 +775,7 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """The output fails if the check returns False or raises AssertionError. Returns (whether the output passed, its
-    error, the tolerance, a message)."""
+    """The output fails if the check returns False or raises AssertionError."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -930,8 +920,7 @@ _REFUSALS = (
 
 
 class _Job:
-    """The timed function, the function before each sample, and the checks, as callbacks of the measurement engine.
-    Exceptions are stored in .error, because they cannot pass through C."""
+    """Exceptions are stored in .error, because they cannot pass through C."""
 
     def __init__(
         self,
@@ -1309,8 +1298,7 @@ def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
 
 
 def _shown(words: Sequence[str]) -> int:
-    """Runs kbench's command line and writes its output to sys.stdout, also if a program has replaced sys.stdout.
-    Returns the exit code."""
+    """Runs kbench's command line and writes its output to sys.stdout, also if a program has replaced sys.stdout."""
     try:
         plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):
@@ -1323,7 +1311,6 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Returns the exit code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1725,8 +1712,8 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 class _DlpackExporter:
     """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
-    `address` and `shape`. A subclass also defines the method _dlpack_type, which returns the element type (such as
-    f32) and the number of the GPU, or None for host memory."""
+    `address` and `shape`, and the method _dlpack_type, which returns the element type (such as f32) and the number
+    of the GPU, or None for host memory."""
 
     address: int
     shape: Tuple[int, ...]
@@ -1764,9 +1751,8 @@ class _DlpackExporter:
 
 
 def _import_dlpack(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
-    """Reads an array of another library through DLPack. Returns the capsule, which must stay alive while the memory is
-    in use, its _DlTensor, the element type (f32, ...) and the GPU number (None: host memory). Returns None if the
-    value does not support DLPack."""
+    """Reads an array of another library through DLPack. Returns the capsule, which must stay alive while the memory
+    is in use, its _DlTensor, the element type (f32, ...) and the GPU number (None: host memory)."""
     if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
         return None
     kind, device = value.__dlpack_device__()
@@ -1880,22 +1866,22 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Sets the number of bytes that one run must move. From the number of bytes, kbench computes the
-        throughput in GB/s (1e9 bytes per second)."""
+        """Sets the number of bytes that one run must move, from which the throughput in GB/s (1e9 bytes per second)
+        follows."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Sets the number of floating-point operations of one run. From the number of operations, kbench computes
-        the rate in GFLOP/s (1e9 operations per second)."""
+        """Sets the number of floating-point operations of one run, from which the rate in GFLOP/s (1e9 operations per
+        second) follows."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
-        """Sets the number of items that one run processes. The record then has items_per_second."""
+        """Sets the number of items that one run processes, for items_per_second in the record."""
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
-        """Sets the number of queries (for example, lookups) that one run answers. The record then has
-        queries_per_second."""
+        """Sets the number of queries (for example, lookups) that one run answers, for queries_per_second in the
+        record."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
@@ -1904,13 +1890,12 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """Skips the case. why: the reason that the record shows. The case gets the status "skipped", which does
+        """Skips the case; `why` is the reason that the record shows. The case gets the status "skipped", which does
         not count as a failure. Call it before time()."""
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
-        """Marks the case as failed: the record gets the flag BAD_CASE and holds no time. why: the reason that the
-        record shows."""
+        """Marks the case as failed: the record gets the flag BAD_CASE and the reason `why`, and holds no time."""
         self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
@@ -2112,8 +2097,6 @@ _pairs: List[Tuple[float, float]] = []
 
 
 def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
-    """Returns the result of triton.testing.do_bench for the same arguments; None if Triton is missing or do_bench
-    fails."""
     if _in_triton:
         _in_triton[0] = True
         return None
@@ -2260,7 +2243,7 @@ class Mark:
         return rows
 
     def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
-        """Draws the curves. Returns True if a file was written."""
+        """Returns True if a file was written."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
@@ -2288,8 +2271,8 @@ class Mark:
         return bool(path)
 
     def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
-        """Prints the table. If the function called do_bench, two columns follow kbench's time: the time that
-        Triton's do_bench measured, and by how many percent Triton's time differs from kbench's time."""
+        """If the function called do_bench, two columns follow kbench's time: the time that Triton's do_bench
+        measured, and by how many percent Triton's time differs from kbench's time."""
         head, columns = [], []
         for key in keys:
             head.append(key)
@@ -2391,14 +2374,12 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 # The judge is designed so that the candidate controls neither the expected result nor the clock. The candidate
 # runs in a separate process, which receives inputs one call at a time and holds no expected values. The judge's
 # process makes the inputs, computes the expected results, and decides the verdict. The measurement engine of
-# kbench.h times the candidate and the reference. The judge is not a security boundary: native code that attacks
-# the judge's processes can pass, and so can unknown tricks. For tensors, the expected result is the reference's
-# result in double precision, and the tolerance grows with the error of the reference in its own precision. For
-# tensors on a GPU, the candidate and the reference are timed in the candidate's process, on the same buffers. The
-# inputs change before each sample, and the judge's process checks outputs of timed calls. For the candidate, the
-# judge compares the time that the engine reports with a time by the clock of the judge's own process. For the
-# reference, the judge compares the time that the engine reports with the reference's time in a process that never
-# ran a candidate.
+# kbench.h times the candidate and the reference. For tensors, the expected result is the reference's result in
+# double precision, and the tolerance grows with the error of the reference in its own precision. The inputs change
+# before each sample, and the judge's process checks outputs of timed calls. For the candidate, the judge compares
+# the time that the engine reports with a time by the clock of the judge's own process. For the reference, the
+# judge compares the time that the engine reports with the reference's time in a process that never ran a
+# candidate.
 
 # key: name of a flag; value: the verdict that the flag causes, and the meaning of the flag
 _FLAGS = {
@@ -2506,7 +2487,7 @@ _COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
-    """Stands for a value whose type _encode does not support. name: the name of the type."""
+    """Stands for a value whose type _encode does not support."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -2785,8 +2766,8 @@ def _poison(sizes: Sequence[int], value: float) -> None:
 
 
 def _poison_byte(value: float) -> int:
-    """Returns the byte with which _poison fills memory. Elements made of 0xFF bytes are NaN, and elements made of
-    0x7B bytes are large numbers, in every floating-point format."""
+    """Elements made of 0xFF bytes are NaN, and elements made of 0x7B bytes are large numbers, in every floating-point
+    format."""
     return 0xFF if value != value else 0x7B
 
 
@@ -2838,8 +2819,8 @@ def _ends(tensor: Any) -> Tuple[int, int]:
 
 
 class _Watch:
-    """Watches what the candidate does during a call. Records accesses to call frames, environment variables, /proc and
-    the garbage collector, and exceptions that the candidate's code catches."""
+    """Records accesses to call frames, environment variables, /proc and the garbage collector, and exceptions that
+    the candidate's code catches."""
 
     def __init__(self, path: str) -> None:
         self.path, self.active, self.seen = path, False, []  # type: Tuple[str, bool, List[str]]
@@ -2936,8 +2917,7 @@ class _Server:
         self.modules = {name: sys.modules[name] for name in names}
 
     def synchronize(self) -> None:
-        """Waits until the GPU is idle. Calls the CUDA library directly, because the candidate may have replaced the
-        functions of torch."""
+        """Calls the CUDA library directly, because the candidate may have replaced the functions of torch."""
         if self.gpu:
             _library().handle.cudaDeviceSynchronize()
 
@@ -3003,8 +2983,7 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Stores inputs for n later calls. If the request "keep" holds fewer than n sets of inputs, each set is
-        copied several times."""
+        """If the request "keep" holds fewer than n sets of inputs, each set is copied several times."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3255,8 +3234,7 @@ def _serve(reader: int, writer: int) -> None:
 
 
 class _ProcessEnded(Exception):
-    """Raised when the candidate's process has ended, or when the judge cannot use the reply of that process. word:
-    the flag that the verdict gets."""
+    """Raised when the candidate's process has ended, or when the judge cannot use the reply of that process."""
 
     def __init__(self, word: str, why: str) -> None:
         Exception.__init__(self, why)
@@ -3321,7 +3299,6 @@ def _run_fork_server(handle: int) -> None:
 
 
 class _ForkServer:
-    """Candidates' processes are forked from this process."""
 
     kept: Dict[Tuple[str, ...], "_ForkServer"] = {}
 
@@ -3384,8 +3361,7 @@ class _ForkServer:
 
 
 class _ForkedProcess:
-    """A process that the fork server has forked. The class implements the part of subprocess.Popen's interface that
-    the judge needs."""
+    """A process that the fork server has forked."""
 
     def __init__(self, fork_server: _ForkServer, env: Dict[str, str], handles: Sequence[int]) -> None:
         self.fork_server = fork_server
@@ -3641,7 +3617,6 @@ class _Inputs:
 
     @property
     def device(self) -> Optional[int]:
-        """Returns the device number of the GPU that holds the task's tensors; None if no tensor is on a GPU."""
         of = [v.device.index or 0 for v in self.tensors if v.device.type == "cuda"]
         return of[0] if of else None
 
@@ -3701,7 +3676,6 @@ class _Inputs:
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
     def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
-        """Returns random values like _flat, but as a tensor with the type and the device of the tensor `v`."""
         import torch
 
         own = torch.Generator(device=v.device)
@@ -3825,8 +3799,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Returns n draws, one per call. A draw describes new random contents for all inputs of a call. Returns an
-        empty list if there are no arrays, or if a task on the host makes its own inputs."""
+        """A draw describes new random contents for all inputs of a call. Returns an empty list if there are no
+        arrays, or if a task on the host makes its own inputs."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -4008,9 +3982,8 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """Returns `own`, the output that the reference computes without conversion to double. Each floating-point
-    tensor in `own` gets an attribute `_reference` of type _Reference. double: the reference's output in double
-    precision. Returns None if the structures of `own` and `double` differ."""
+    """Returns `own`, the output that the reference computes without conversion to double. Each floating-point tensor
+    in `own` gets an attribute `_reference` of type _Reference."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4503,12 +4476,10 @@ class _Judge:
         remember: bool = True,
         **options: Any,
     ) -> Optional[bool]:
-        """Calls the candidate once and compares the output with the expected output.
-
-        what: name of the probe. word: the flag that a wrong output gets. kind, sizes: if args is None, the judge
-        makes inputs with random data of this kind and with these sizes. remember: keep the expected output, to
-        recognise candidates that return it later. options: further arguments of the request "call". Returns
-        whether the output was correct, or None if the reference itself raised an exception."""
+        """word: the flag that a wrong output gets. kind, sizes: if args is None, the judge makes inputs with random
+        data of this kind and with these sizes. remember: keep the expected output, to recognise candidates that
+        return it later. Returns whether the output was correct, or None if the reference itself raised an
+        exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4723,7 +4694,6 @@ class _Judge:
 
     @property
     def modules(self) -> List[str]:
-        """Names of the modules that the candidate's process imports before it imports the candidate."""
         import importlib.util
 
         triton = self.device is not None and importlib.util.find_spec("triton")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests differences between the machines of two sets of records. All differences are listed with both values, and
-# differences that prevent a comparison of times are marked. --env --load shows only these.
+# differences that prevent a comparison of times are marked.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Copies each example with kbench.h and its add-ons into an empty folder. Each example must build with the command
-# in its first comment and run, and its check must detect a wrong kernel. Templates must be short and mark the
-# lines that a user has to change.
+# in its first comment and run, and its check must detect a wrong kernel.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -19,7 +18,7 @@ copied() {
     line=$(sed -nE 's,^    (cc|nvcc) (.*) && \./.*,\1 \2,p' "examples/$1" | sed 's,-I\. examples/,,')
     exe=$dir/$(echo "$line" | sed -nE 's/.* -o ([^ ]*).*/\1/p')
     case $line in
-    cc\ *) line="$CC $(echo "${line#cc }" | sed "$plainly") -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
+    cc\ *) line="$LEAN_CC $(echo "${line#cc }" | sed "$plainly") -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
     nvcc\ *) line="$NVCC $(echo "${line#nvcc }" | sed "$plainly")" ;;
     *) fail "examples/$1: the first comment has no command that builds the example" && return 1 ;;
     esac

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Every way in which a benchmark can fail on the CPU. Each failing case is between two correct cases. A failure
-// must affect only its own case. faults_in_cases.sh lists the flag that each failing case must get.
+// Every way in which a benchmark can fail on the CPU, each between two correct cases.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>

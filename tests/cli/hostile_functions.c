@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Benchmark functions that harm more than their own case: they fork, leave processes or files behind, or stop
-// processes. hostile_functions.sh has the expected damage.
+// processes.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --html and --svg, from a run and from the file of its records, for all kinds of records. --load must be
-# able to read the records in a page. "make test" draws a part of the figures, "make test-all" (TEST_ALL=1) draws
-# all figures.
+# Tests --html and --svg, from a run and from the file of its records, for all kinds of records. "make test" draws
+# a part of the figures, "make test-all" (TEST_ALL=1) draws all figures.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Entries that a program passes to kb_add, as a program with a generated table of kernels does. The entries have
-// GPU requirements, origins, rungs, notes and user data. ADDED selects an additional, invalid entry.
+// Entries that a program passes to kb_add, as a program with a generated table of kernels does. ADDED selects an
+// additional, invalid entry.
 #include "kbench.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Wrong uses of kbench's functions. kb_misuse.sh lists the flag that each wrong use must get. The program also has
-// long names and notes, and text with control characters.
+// Wrong uses of kbench's functions. The program also has long names and notes, and text with control characters.
 #include <math.h>
 #include "kbench.h"
 #include <string.h>

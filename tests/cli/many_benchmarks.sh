@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests that registering, planning and listing many benchmarks takes time proportional to their number. Also tests
-# the output of --list and --list-ops.
+# Tests that registering, planning and listing many benchmarks takes time proportional to their number.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Measures the cost of writing, reading and comparing large files of records. The limits are multiples of the time
-// that printf and strtod need for all samples in the same process, so that the speed of the machine does not
-// matter. "big N A B" only writes two files of N records.
+// that printf and strtod need for all samples, so the speed of the machine does not matter. "big N A B" only
+// writes two files of N records.
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --ncu and --nsys with scripts in place of NVIDIA's tools: how kbench starts them, how it uses their output,
-# and which one-line fix it prints for each way in which a tool fails. The last part uses the virtual GPU of
-# tests/host/cuda.c and needs CUDA's headers. tests/gpu/vendor.sh uses the real tools.
+# Tests --ncu and --nsys with scripts in place of NVIDIA's tools: their start, the use of their output, and the fix
+# that kbench prints for each failure. The last part uses the virtual GPU of tests/host/cuda.c and needs CUDA's
+# headers.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_PROFILED

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests the NVTX ranges that tell a profiler which case runs, and in which phase. A small library simulates the
-# profiler.
+# Tests the NVTX ranges that tell a profiler (here a small library) which case and phase is running.
 . tests/lib.sh
 . tests/cli/kit.lib
 

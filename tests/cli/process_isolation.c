@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). process_isolation.sh runs
-// each pair in this order. No sees_ benchmark may find a change that a dirty_ benchmark made.
+// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). No sees_ benchmark
+// that runs after its dirty_ benchmark may find the change.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

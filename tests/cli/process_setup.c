@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Unusual process environments: open files, signals, stack, working folder, little memory. process_setup.sh has the
-// expected results.
+// Unusual process environments: open files, signals, stack, working folder, little memory.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>

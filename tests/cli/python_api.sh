@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the
-# interpreter.
+# Tests kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -17,7 +16,7 @@ include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
 else
-    check "the virtual GPU as a library" $CC -O0 -shared -fPIC -DKBENCH_SHARED -DKBENCH_CUDA \
+    check "the virtual GPU as a library" $LEAN_CC -O0 -shared -fPIC -DKBENCH_SHARED -DKBENCH_CUDA \
         -isystem "$include" -I. -Itests -Itests/host tests/cli/python/virtual.c -o "$tmp/libvirtual.so" $libs &&
         run env KBENCH_LIB="$PWD/$tmp/libvirtual.so" "$PYTHON" tests/cli/python/virtual.py && counted "virtual.py"
 fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.judge: functions with tricks are detected, and correct functions pass. PYTHON is the interpreter.
-# "make test" runs one trick of each kind, "make test-all" (TEST_ALL=1) runs all tricks.
+# Tests kbench.judge: functions with tricks are detected, and correct functions pass. "make test" runs one trick of
+# each kind, "make test-all" (TEST_ALL=1) runs all tricks.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

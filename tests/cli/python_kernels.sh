@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.kernels without a GPU: the shared library for other languages, and its Python interface. PYTHON is
-# the interpreter. make test-all (TEST_ALL=1) also builds kernels with nvcc.
+# Tests kbench.kernels without a GPU: the shared library for other languages, and its Python interface. make
+# test-all (TEST_ALL=1) also builds kernels with nvcc.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -36,7 +36,7 @@ except kbench.Error as e: print("Error:", e)'
 check_out "kbench.py alone" 'int/impl=int'
 check_out "kbench.py alone: kernels" 'Error: kbench.kernels is in kbench_kernels.py, which is not there'
 run "$PYTHON" examples/python/kbench_kernels.py --list
-check_out "--list" '^matmul fwd  A\[M,K\] B\[K,N\] -> C\[M,N\]'
+check_out "--list" '^matmul fwd  A\[M|K\] B\[K|N\] -> C\[M|N\]'
 run "$PYTHON" examples/python/kbench_kernels.py --op softmax
 check_rc "no GPU" 2
 check_err "no GPU" 'error: kernels run on a GPU'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests --json and --jsonl: the contents of the file after the disk was full, through a symbolic link, in a pipe,
-# and after a signal. output_files.sh tests the rules that apply to all output options.
+# and after a signal.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --resume, which continues a run that was killed. In the end, every case must have exactly one record.
-# RESUME_KILLS=N kills N processes at random times.
+# Tests --resume, which continues a run that was killed. RESUME_KILLS=N kills N processes at random times.
 . tests/lib.sh
 . tests/cli/kit.lib
 

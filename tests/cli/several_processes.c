@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Cases for --procs: with scripted times (--device script) that differ between processes, or with buffers whose
-// addresses are printed. Driven by several_processes.sh.
+// addresses are printed.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Recomputes times, intervals and speedups of a --procs run from process_ms: several_processes.py FILE PROCESSES
 
-FILE: the records of tests/cli/several_processes.c with scripted times, where all samples of a process are equal. The
-formulas are those of Smyth (2004), with the t quantile from its integral. Prints each value that differs from the
-record; the exit code is 1 if a value differs."""
+FILE: the records of tests/cli/several_processes.c with scripted times, where all samples of a process are equal.
+The formulas are those of Smyth (2004), with the t quantile from its integral."""
 import json
 import math
 import sys

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions on a machine that other programs use. shared_machine.sh has the expected records.
+// Benchmark functions on a machine that other programs use.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>

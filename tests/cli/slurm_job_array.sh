@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests examples/slurm on a real Slurm with one node, which this test starts on loopback as the current user. One
-# task of a job array is killed and requeued. The merged records must equal the records of a run in a single
-# process.
+# Tests examples/slurm on a Slurm of one node, started here on loopback as the current user. One task of a job
+# array is killed and requeued. The merged records must equal the records of a run in a single process.
 . tests/lib.sh
 . tests/cli/kit.lib
 

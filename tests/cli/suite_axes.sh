@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests the axes of the suite without CUDA. Layouts and rectangular sizes of matrix products, and the probability p
-# of dropout, must be passed to the oracles, and -a can set them. The test runs no kernels.
+# Tests the axes of the suite without CUDA and without kernels. Layouts and rectangular sizes of matrix products,
+# and p of dropout, must reach the oracles.
 . tests/lib.sh
 . tests/cli/kit.lib
 
 suite
 # the Makefile compiles the suite in two parts; each operation must be in one of them
 if everything; then
-    for part in 1 2; do build "part $part" $CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
+    for part in 1 2; do build "part $part" $LEAN_CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
     build "both parts" $CC "$tmp/part1.o" "$tmp/part2.o" -o "$tmp/parts" $libs
     for what in --list-ops "--list --size small"; do
         "$suite" $what > "$tmp/of_whole"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Benchmarks whose table has every kind of column, row and message, with scripted times (--device script) or the
-// real clock. table.sh compares the table of this program with the table that table_from_file.c prints.
+// real clock.
 #include <string.h>
 #include "kbench.h"
 #include "hooks.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions that do their work once, rarely or in place. work_changes.sh lists the flag that each
-// function must get.
+// Benchmark functions that do their work once, rarely or in place.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests launchers with invalid arguments and sizes of 0: tests/gpu/kernels.cu --faults, linked with a simulated
-# CUDA runtime (runtime.cpp). Needs nvcc, but no GPU. The runtime first simulates a GPU with all instructions, and
-# then a program compiled for compute capability 7.5, which may launch no kernel that needs newer instructions.
+# CUDA runtime (runtime.cpp). The runtime simulates a GPU with all instructions, then a program compiled for
+# compute capability 7.5, which may launch no kernel that needs newer instructions.
 # only in make test-all
 . tests/lib.sh
 

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Interleaved rounds suspend benchmark functions with ucontext. musl lacks ucontext, so kbench does not interleave
-# rounds with musl. The table, the record and --env report that rounds are not interleaved, and kbench compares several
-# processes instead.
+# Interleaved rounds suspend benchmark functions with ucontext, which musl lacks. Without it, the table, the record
+# and --env must say that rounds are not interleaved, and kbench compares several processes instead.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib

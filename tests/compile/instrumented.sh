@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profiling slow code down. The key `build` of a record names the instruments with which
-# the benchmark's file and the implementation's file were compiled. The record of an instrumented build gets the
-# flag DEBUG_BUILD, and the regression gate does not compare its time with the time of another build.
+# Sanitizers, coverage and profiling slow code down, so the key `build` of a record names them. An instrumented
+# build gets the flag DEBUG_BUILD, and the regression gate does not compare its time with that of another build.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/gpu/kernels.cu launches every kernel of the library: the program is linked with a simulated CUDA runtime
-# (runtime.cpp), so the test needs nvcc, but no GPU. Launchers must query the attributes and the occupancy
-# of a kernel once, not at every launch.
+# tests/gpu/kernels.cu launches every kernel of the library on a simulated CUDA runtime (runtime.cpp). Launchers
+# must query the attributes and the occupancy of a kernel once, not at every launch.
 # only in make test-all
 . tests/lib.sh
 

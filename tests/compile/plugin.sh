@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests benchmarks in a shared library that is linked or loaded with dlopen. A function of one instruction must
-# have a time, and an empty function must have none. A program linked without -rdynamic must fail with a message
-# that names the missing symbol.
+# Tests benchmarks in a shared library, linked or loaded with dlopen. A function of one instruction must have a
+# time, and an empty function must have none. A program linked without -rdynamic must fail with a message that
+# names the missing symbol.
 . tests/lib.sh
 . tests/cli/kit.lib
 

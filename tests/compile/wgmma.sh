@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Runs ptxas on the kernels with wgmma. ptxas must not serialise wgmma instructions or spill registers. Serialised
-# instructions and spills cost more than half of the speed, but ptxas reports them only as notes, so compilation
-# succeeds. Builds for architectures other than sm_90a must not contain the kernels with wgmma.
+# ptxas must not serialise wgmma instructions, and the kernels with wgmma must not spill registers. Both cost more
+# than half of the speed, but ptxas reports them only as notes. Builds for other architectures than sm_90a must not
+# contain these kernels.
 # only in make test-all
 . tests/lib.sh
 

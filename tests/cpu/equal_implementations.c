@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Implementations on the CPU whose difference is known. Each operation has four identical implementations ("same_0",
-// the baseline, to "same_3") and one that takes 5 % longer because of an additional chain of multiplications. The
-// functions move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB, in 0.5 us to a few ms.
-// Driven by equal_implementations.py.
+// Implementations on the CPU whose difference is known. Each operation has four identical implementations
+// ("same_0", the baseline, to "same_3") and one that takes 5 % longer because of an additional chain of
+// multiplications. The functions move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB,
+// in 0.5 us to a few ms.
 #include <math.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Fuzz target: arbitrary bytes as a command line, one word per line. The command line must either be rejected with
-// one line on stderr, or give a valid plan of cases. A second call must give the same plan. No case is run.
+// one line on stderr, or give a valid plan of cases. A second call must give the same plan.
 #include "fuzz.h"
 
 static void body(kb_state* kb) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that `select` can choose, and others). The
-   kernels must decode each of the 256 values in A and in B. The kernels must add each product exactly once, at
-   every kind of incomplete tile, with and without split-K; sums of integers show this. Sums must be promoted to
-   f32, so that a long K loses no precision. The kernels must write all of C and nothing else, and multiply C by
-   both scales. The kernels must reject operands that TMA does not support. After the tests, the program shows how
-   far results on random numbers differ from sums in f32, and measures the speed of the kernels.
+   kernels must decode each of the 256 values in A and in B, and add each product exactly once, at every kind of
+   incomplete tile, with and without split-K. Sums must be promoted to f32, so that a long K loses no precision.
+   The kernels must write all of C and nothing else, and multiply C by both scales. The kernels must reject
+   operands that TMA does not support.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/e4m3.cu -o e4m3 && ./e4m3 [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -15,9 +14,9 @@
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that together
-   exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The program prints a line per failure. The
-   exit code is 0 without failures, 1 after failures, and 77 without a GPU. */
+   Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that
+   together exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The exit code is 0 without
+   failures, 1 after failures, and 77 without a GPU. */
 #if !defined(HOPPER_NO_TRAP) && !defined(KBK_TRAP_AFTER)
 #define KBK_TRAP_AFTER 2
 #endif

@@ -2,7 +2,7 @@
 // Implementations whose difference in time is known. Each operation has four implementations with identical source
 // ("same_0", the baseline, to "same_3"), and two that take 2 and 5 % longer, because the thread block that ends
 // last waits before it ends. The kernels move memory, multiply, reduce, add atomically and gather, in 1 us to 1
-// ms. Driven by equal_implementations.py.
+// ms.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration (tile
-   shape, cluster, split-K) that the variant `select` can choose. Tests the variant `mmapipe` with split-K, and the
-   primitives of the kernels with wgmma. Results must be exact on integers, in every layout and with every kind of
-   incomplete tile. The kernels must write all of C and nothing else. The kernels must accept operands that TMA
-   supports, and reject all other operands. After the tests, the program measures the speed of the kernels.
+/* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration
+   (tile shape, cluster, split-K) that the variant `select` can choose. Tests the variant `mmapipe` with split-K,
+   and the primitives of the kernels with wgmma. Results must be exact on integers, in every layout and with every
+   kind of incomplete tile, and nothing outside of C may be written. The kernels must accept operands that TMA
+   supports, and reject all other operands.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -22,9 +22,9 @@
    The inputs of the checks are -1, 0 and 1. Sums of a few thousand such products are exact in every type, also in
    16 bits, so a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20
    launches, in interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed
-   as well, if it is installed. With --graph, the buffers stay in L2, and the time of a
-   CUDA graph is subtracted from the time of a graph with twice as many launches. The program prints a line per
-   failure. The exit code is 0 without failures, 1 after failures, and 77 without a GPU. */
+   as well, if it is installed. With --graph, the buffers stay in L2, and the time of a CUDA graph is subtracted
+   from the time of a graph with twice as many launches. The exit code is 0 without failures, 1 after failures, and
+   77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif
@@ -53,8 +53,6 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    // launchers of the variant for f16, bf16 and f32, for matmul and (batched) for bmm; NULL: the variant does not
-    // exist
     kbk_launch_fn launch[3], batched[3];
     bool any;                            // whether the variant accepts rows that are not 16-byte aligned
     bool way;
@@ -112,8 +110,7 @@ static const char *only_rung, *only_dtype; // options
 static shape only_shape;
 static bool quick, sanitize, ways, graphs, sustained;
 static cudaStream_t stream;
-static char* work;                            // workspace
-// size of the workspace: room for transposed copies of two f32 matrices of 8192 x 8192
+static char* work; // workspace
 static size_t work_bytes = (size_t)640 << 20;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -243,7 +240,7 @@ static int word_of(const char* variant) {
         if (!strcmp(names[i], variant)) return i;
     return -1;
 }
-// Launches a kernel once and checks its results. off: C starts this number of elements after a 16-byte boundary.
+// off: C starts this number of elements after a 16-byte boundary.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
     const int dtype = dtype_of<T>;
@@ -336,8 +333,6 @@ static const shape batches[] = {
     { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
     { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
 };
-// Tests each configuration of the variant `select` by its name, because `select` itself chooses only a few
-// configurations for small shapes.
 template <class T> static void try_ways(const bench<T>& x, int layout) {
     static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
     for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
@@ -351,7 +346,7 @@ template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
     for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
         try_shape(x, { 1 + i / 16, columns[i / 4 % 4], depths[i % 4] }, KBK_NT, i / 16 % 2);
-    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // products large enough for tensor copies
+    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1)
         for (int i = 0; i < 4; i++) try_shape(x, { m, 8200 + i / 2 * 3, 4096 + i % 2 * 8 }, KBK_NT, m % 2);
 }
 template <class T> static void try_all(const bench<T>& x) {
@@ -429,7 +424,6 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 }
 template <class T, int Width> static void probe(const bench<T>& x) {
     const int dtype = dtype_of<T>;
-    // all sizes are smaller than the boxes of the tensor maps
     const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES;
     kbki_map a = {}, b = {}, c = {};
     verdict zero = { 0, ~0ull, 0 }, v;
@@ -481,8 +475,8 @@ static const struct {
     { { 4096, 4096, 16384 }, KBK_NT, BF16 },    { { 16384, 4096, 4096 }, KBK_NT, BF16 },
     { { 8192, 8192, 1024 }, -1, BF16 },         { { 8192, 50304, 768 }, KBK_NT, BF16 },
     { { 256, 256, 131072 }, KBK_NT, BF16 | 4 }, { { 16, 8192, 8192 }, KBK_NT, BF16 },
-    { { 8205, 5921, 2949 }, KBK_NT, BF16 }, // rows are not 16-byte aligned
-    { { 512, 2048, 1024, 128 }, -1, BF16 | 4 }, { { 1024, 1024, 128, 256 }, -1, BF16 | 4 },
+    { { 8205, 5921, 2949 }, KBK_NT, BF16 },     { { 512, 2048, 1024, 128 }, -1, BF16 | 4 },
+    { { 1024, 1024, 128, 256 }, -1, BF16 | 4 },
 };
 static double median(float* t, int n) {
     std::sort(t, t + n);
@@ -716,7 +710,6 @@ template <class T> static pace burst(rotation<T>& of, int v) {
     while (cudaStreamQuery(stream) == cudaErrorNotReady) mhz = nvml.mhz();
     return { median<LAUNCHES>(spans.data()), (double)mhz, 0 };
 }
-// Queues the next group of launches while the previous group runs.
 template <class T> static pace sustain(rotation<T>& of, int v, double ms) {
     int portion = (int)(20 / ms) + 1, clocks = 0, launches = 0;
     const int settle = (int)(1000 / ms / portion) + 1, end = 3 * settle;

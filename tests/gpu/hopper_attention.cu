@@ -4,7 +4,6 @@
    reference in double precision only by the rounding of 16-bit values and f32 sums. A kernel must write all of o
    and lse and nothing else, and reject shapes that TMA does not support. For attention backward (rung 7), the
    gradient of each row must go only to the key that the row matches, and dk and dv must be bitwise reproducible.
-   After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -20,8 +19,8 @@
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
    A printed time is the median over rounds. In each round, CUDA events measure 20 launches of the kernel and 20
-   launches of flashmma. The buffers of all launches together exceed the L2 cache. The test program prints one line
-   per failure. Exit code: 0 if all tests pass, 1 after failures, 77 without a GPU. */
+   launches of flashmma. The buffers of all launches together exceed the L2 cache. Exit code: 0 if all tests pass,
+   1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #ifndef KBK_TRAP_AFTER
 #define KBK_TRAP_AFTER 2
@@ -127,7 +126,6 @@ __device__ inline float uniform(uint32_t seed, int64_t i) {
 __device__ inline float code(int64_t key, int c) { return uniform(11, key * 128 + c) < 0 ? -11.0f : 11.0f; }
 __device__ inline float special(int which) { return __uint_as_float(which ? 0x7FC00000u : 0x7F800000u); }
 
-// description of the input tensors, which hold all heads one after another
 struct inputs {
     int fill, n, d, causal, heads;
 };
@@ -198,7 +196,6 @@ __global__ void __launch_bounds__(128)
 }
 struct verdict {
     unsigned long long bad, first, outside, bad_lse, first_lse;
-    // result, expected value and tolerance of one wrong element
     float got, want, may;
 };
 // Compares the bytes [raw, raw + bytes) with the n expected results `wanted`. The results start at byte `at`, and
@@ -307,7 +304,7 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
                : operand >= 0 ? ", an input misaligned by one element"
                               : "",
                text, v);
-    if (e != cudaSuccess) { // after a device error, every later CUDA call of this process fails
+    if (e != cudaSuccess) {
         printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
@@ -315,7 +312,6 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
 template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
-    // scores are read in pairs, so the shared memory has room for two more values than a row has scores
     reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)(s.n + 2) * sizeof(double), stream>>>(
         x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
     try_one(x, r, s, fill, 0, -1);
@@ -373,8 +369,7 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
-    // the device must be synchronised before the launch, because a memset of memory that the host can access is
-    // not ordered with the stream
+    // a memset of memory that the host can access is not ordered with the stream
     CUDA(cudaDeviceSynchronize());
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
@@ -418,9 +413,8 @@ __global__ void back_lse_k(const double* from, float* to, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         to[i] = (float)from[i];
 }
-// Writes one kind of special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v. Some rows
-// see no key. The causal mask must not hide NaN in do or k, or infinity in q, because products with masked values
-// are not skipped.
+// Writes one kind of special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v. The
+// causal mask must not hide NaN in do or k, or infinity in q, because products with masked values are not skipped.
 template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
     int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
     int64_t first = (int64_t)head * n;
@@ -553,7 +547,6 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     const int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d;
     back_fill_k<T><<<1024, 256, 0, stream>>>(x, in);
-    // scores are read in pairs, so the shared memory has room for two more values than a row has scores
     reference_k<T><<<(unsigned)rows, 128, (size_t)(s.n + 2) * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o,
                                                                            x.o_allowed, x.want_lse, in);
     back_lse_k<<<64, 256, 0, stream>>>(x.want_lse, x.lse, rows);
@@ -579,7 +572,6 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
-// shapes for which several launches must give the same bits
 static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } };
 template <class T> static void back_all(const back<T>& x, const rung& r) {
     const int before = failed;
@@ -634,7 +626,7 @@ template <class T> static void check_back(const rung& r) {
     void* all[] = { x.dots, x.sizes, x.want_lse, x.lse, x.work, x.o, x.o_allowed, x.again, x.v_out };
     for (void* p : all) CUDA(cudaFree(p));
 }
-template <class T> static void allow_shared() { // allows shared memory for one row of the longest shapes
+template <class T> static void allow_shared() {
     CUDA(cudaFuncSetAttribute(reference_k<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, false>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, true>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
@@ -776,7 +768,7 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
         else if (!strcmp(word, "--shape") && more) {
             shape s = { 0, 0, 0, 0 };
             if (sscanf(argv[++i], "%dx%dx%d", &s.heads, &s.n, &s.d) != 3 || s.heads < 1 || s.n < 1) return 0;
-            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0; // the reference keeps a row in shared memory
+            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0;
             only_shape = s;
         } else
             return 0;
@@ -811,7 +803,6 @@ int main(int argc, char** argv) {
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
     CUDA(cudaMalloc((void**)&tickets, KBK_TICKETS)), CUDA(cudaMemset(tickets, 0, KBK_TICKETS));
     allow_shared<__half>(), allow_shared<bf16>();
-    // the times of a rung are printed before the next rung starts, because a device error would end the program
     for (const rung& r : rungs) {
         int were = failed;
         if ((only_rung && strcmp(only_rung, r.name)) || (only_dir && strcmp(only_dir, "fwd"))) continue;

@@ -28,7 +28,6 @@ sys.path.insert(0, here)
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
 # flags that the judge may raise for an honest function
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "CLOCK_UNCHECKED"}
-# functions that take longest, because they compile or their timeout must expire
 FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
@@ -40,7 +39,6 @@ class Job(NamedTuple):
     task: str
     path: str
     inputs: Any  # key of the task's inputs in the dict INPUTS
-    # names of flags, of which the judge must raise at least one; None: an honest function
     words: Optional[Sequence[str]] = None
     compiled: bool = False
     do_bench: bool = False
@@ -105,8 +103,8 @@ def written_out(gpu):
 
 
 def of_library(which, folder):
-    """Yields one Job for each kernel of the library. Writes a copy of library.py that sets the environment
-    variables of the build, because a candidate's process does not inherit these variables."""
+    """Yields one Job for each kernel of the library. A candidate's process does not inherit the environment variables
+    of the build, so a copy of library.py sets them."""
     import library
 
     path = os.path.join(folder, "library.py")
@@ -159,8 +157,6 @@ def has_triton():
 def judging(mine, others):
     """A worker process: its first reply says whether it has a GPU. It prepares everything that all functions need
     before the first request."""
-    # closes inherited copies of the parent's pipes; otherwise this process would not notice that the parent has
-    # ended
     for end in others:
         end.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits through the judge's finally blocks
@@ -186,7 +182,7 @@ SLOW_TO_BUILD = ("MATMUL", "ATTENTION")
 class Builder:
 
     def __init__(self, context, jobs):
-        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation for each group
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}
         wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
         self.done, (self.told, tells) = {None}, context.Pipe(False)
         self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
@@ -245,7 +241,6 @@ class Crew:
             member["process"].kill()
 
     def answers(self, timeout):
-        """A process that has died is replaced."""
         ready = multiprocessing.connection.wait([m["at"] for m in self.members], timeout)
         for member in [m for m in self.members if m["at"] in ready]:
             job = member["job"]
@@ -285,8 +280,7 @@ def verdicts(crew, jobs, builder, end):
             waiting.remove(job)
             yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
         for member in [m for m in crew.members if not m["job"]]:
-            # prefers a process that has judged a function of the same task, because that process has cached the
-            # time of the task's reference
+            # a process that has judged this task has cached the time of the task's reference
             ready = [job for job in waiting if job.built in built]
             job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
             if job is None:
@@ -342,8 +336,7 @@ def markdown(rows):
 
 
 def steps(kept):
-    """Returns lines with the time of each step of the judge, slowest first, and the function for which the step
-    took longest."""
+    """The slowest step first, with the function for which it took longest."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():
@@ -408,7 +401,6 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
     import torch
 
@@ -420,7 +412,7 @@ def start_all(parser, o):
         unknown = [name for name in asked or () if name not in there]
         if unknown:
             parser.error(f"--{option}: there is no {', '.join(unknown)} here")
-    chosen = lambda job: job.name in (o.only or [job.name]) and job.file in (o.only_files or [job.file])  # noqa: E731
+    chosen = lambda job: job.name in (o.only or [job.name]) and job.file in (o.only_files or [job.file])
     jobs = [job for job in jobs if chosen(job)][o.shard[0] - 1 :: o.shard[1]]
     if kit.wait():
         parser.error("kbench's library cannot be built")
@@ -432,7 +424,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # temporary files of an interrupted run remain in FOLDER
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)
     crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(o), set()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests every variant in the table of kbench_kernels.cuh in every element type. The outputs must match the oracle.
-   The tests use odd shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A
+   The tests use odd shapes, strides, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A
    variant must write all of its outputs and nothing else, leave its inputs unchanged, support capture into a CUDA
    graph, and be bitwise reproducible. A variant must return an error for a case that it does not support.
 
@@ -16,6 +16,7 @@
                         GPU's memory, without --quick and --sanitize
        --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
                         tensor ends at the end of its allocation, so that reading past it is detected
+       --strides        only the shapes with strides
        --faults         arguments that kbk_launch rejects, empty shapes, and one with rows that are not aligned to
                         16 bytes; takes a minute under compute-sanitizer
        --count          launches everything and checks nothing, for tests/compile/launched.sh, whose simulated
@@ -33,12 +34,10 @@
 #endif
 
 static int passed, failed, skipped;
-static int quick, large, sanitize, counting, faults, jobs, job_index;
+static int quick, large, sanitize, counting, faults, strides, jobs, job_index;
 static int capability; // compute capability times ten
 static const char* only;
 // Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
-// through: number of jobs that have finished the operation. passed, failed: number of passed and of failed checks
-// in all jobs.
 static struct account {
     int taken;
     struct {
@@ -98,14 +97,15 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    // index of the tensor among the operation's inputs, or among its outputs
     int slot;
-    // host memory: values of an input in double precision, or values of an output as the oracle computed them
+    // host memory: values of an input in double precision, or of an output as the oracle computed them
     double* values;
     // host memory: magnitudes from which the tolerance of an output is computed
     double* scales;
-    // host memory; raw: bytes of an input; got: bytes of the tensor that were copied back from the device
+    // host memory; raw: bytes of an input, with 0xFF between its elements if the tensor has strides; got: bytes of
+    // the tensor that were copied back from the device
     char *raw, *got;
+    kbk_layout layout;
     // first guard, alignment, tensor, second guard; in host memory if the operation needs this tensor there
     char* dev;
     char *pinned, *pageable; // host memory, page-locked and pageable
@@ -116,7 +116,7 @@ typedef struct {
     const kbk_op* op;
     kbk_shape s;
     int dtype, fill, n;
-    int spoiled; // index of the input into which special values are written
+    int spoiled;
     // with --sanitize: index into offsets[] of the shift that the buffers are allocated for
     int shift;
     side x[KBK_MAX_TENSORS];
@@ -136,16 +136,12 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Sets keys that no query may select: in the first head all scores are -inf; in all later heads the scores of most
-// keys are -inf.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = fabs(x->values[i]) + 0.1;
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// Returns a logit of a row that holds only mask values and extreme values of the type: one value in the whole row,
-// or a different value in each half of the row.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -159,8 +155,7 @@ static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     default: return half ? -greatest[dtype] : greatest[dtype];
     }
 }
-// Sets all logits of a row to one extreme value, or each half of the row to a different extreme value. The lse
-// input gets the value of the last logit.
+// The lse input gets the value of the last logit.
 static void mask_rows(const job* j, side* x) {
     int64_t cols = j->s.cols;
     if (x->t.kind == KBK_KF32)
@@ -186,24 +181,23 @@ static void whole_numbers(side* x) {
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// Returns NaN, +inf or -inf, selected by the shape, for a tensor that is too small to hold all three values.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
 /* Returns whether an infinite statistic, scale or gradient gives equal infinities and NaN in every algebraic form
-   of the operation's formula. Returns false for two inputs: rstd of a row with few columns, and the scale of
-   matmul_e4m3. If all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a
-   scale multiplies depends on rounding. */
+   of the formula. Returns false for two inputs: rstd of a row with few columns, and the scale of matmul_e4m3. If
+   all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a scale
+   multiplies depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
    enough gets NaN, +inf and -inf. Small tensors and last rows get a special value, too, except in x of layernorm
-   forward and in the inputs of attention backward. The mean of layernorm is computed in two steps, and attention
-   multiplies infinities by zeros beyond the last key. */
+   forward (the mean is computed in two steps) and in the inputs of attention backward (infinities are multiplied by
+   zeros beyond the last key). */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));
@@ -235,9 +229,7 @@ static void spoil(job* j, int fill) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
-            // only the first value of each row is large, all other values of the row are near 0
             if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000;
-            // row 0: all values are -inf; row 1: the first half is -inf; other rows: every third value is -inf
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
             // masks all but the first 100 values of a row. The mask value is the lowest finite value of the
             // type and -1e30 in alternate rows, but in f16 the lowest finite value in every row.
@@ -253,13 +245,19 @@ static void spoil(job* j, int fill) {
     }
 }
 
-// Bytes before a tensor.
 static size_t front(const job* j, const side* x, int shift) {
     int off = (x->t.role == KBK_IN ? offsets[shift].in : offsets[shift].out) + x->slot * offsets[shift].apart;
     return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * off);
 }
 
-// Returns 0 if memory is too small.
+// Copies the elements of a tensor from an array without gaps to the places that the strides give, or back.
+static void spread(const side* x, int dtype, char* strided, char* dense, int back) {
+    const size_t size = (size_t)kbk_kind_size(x->t.kind, dtype);
+    for (int64_t i = 0; i < x->t.count; i++) {
+        char *p = strided + (size_t)kbk_offset(&x->layout, i) * size, *q = dense + (size_t)i * size;
+        memcpy(back ? q : p, back ? p : q, size);
+    }
+}
 static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -269,7 +267,9 @@ static int prepare(job* j) {
         side* x = &j->x[k];
         x->t = t[k];
         x->slot = x->t.role == KBK_IN ? ins++ : outs++;
-        x->bytes = (size_t)x->t.count * kbk_kind_size(x->t.kind, j->dtype);
+        x->layout = kbk_layout_of(j->op, &j->s, k);
+        const int64_t span = x->t.count ? kbk_offset(&x->layout, x->t.count - 1) + 1 : 0;
+        x->bytes = (size_t)span * kbk_kind_size(x->t.kind, j->dtype);
         x->room = x->bytes + 2 * GUARD + 256;
         if (sanitize) x->room = x->bytes + front(j, x, j->shift);
         if (!counting) {
@@ -299,8 +299,11 @@ static int prepare(job* j) {
     for (int k = 0; k < j->n; k++)
         if (j->x[k].t.role == KBK_IN) {
             side* x = &j->x[k];
-            kbk_narrow(x->t.kind, j->dtype, x->values, x->raw, x->t.count);
-            kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
+            char* dense = (char*)malloc(x->bytes + 1);
+            kbk_narrow(x->t.kind, j->dtype, x->values, dense, x->t.count);
+            kbk_widen(x->t.kind, j->dtype, dense, x->values, x->t.count);
+            memset(x->raw, 0xFF, x->bytes), spread(x, j->dtype, x->raw, dense, 0);
+            free(dense);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
     // adds the rounding error of the scores to the magnitudes that determine the tolerance
@@ -317,7 +320,6 @@ static void release(job* j) {
     }
 }
 
-// Fills the memory around each tensor, and the outputs themselves, with 0xFF.
 static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
     memset(a, 0, sizeof *a);
     a->s = j->s, a->workspace = j->work, a->workspace_bytes = j->work_bytes;
@@ -353,13 +355,11 @@ static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
 }
-// Returns NULL if all tensors are right. If a tensor is wrong, returns the error and fills the report for the
-// first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
     kbk_op op = kbk_op_of(v);
-    if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check); // equal
+    if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check);
     memset(r, 0, sizeof *r);
     r->index = -1, *which = 0;
     for (int k = 0; k < j->n; k++)
@@ -376,8 +376,16 @@ static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* 
         if (why) break;
         if (x->t.role == KBK_IN)
             why = memcmp(x->got + before, x->raw, x->bytes) ? "changed its input" : NULL;
-        else if (x->t.count && (j->fill != INTEGERS || comes_out_exact(j, x)))
-            kbk_verify(&op, j->dtype, &j->s, x->slot, x->got + before, j->out, 0, j->units, r), why = r->why;
+        else if (x->t.count && (j->fill != INTEGERS || comes_out_exact(j, x))) {
+            char *dense = (char*)malloc(2 * x->bytes), *gaps = dense + x->bytes;
+            spread(x, j->dtype, x->got + before, dense, 1);
+            kbk_verify(&op, j->dtype, &j->s, x->slot, dense, j->out, 0, j->units, r), why = r->why;
+            // the memory between the elements must still hold 0xFF
+            memcpy(gaps, x->got + before, x->bytes), memset(dense, 0xFF, x->bytes);
+            spread(x, j->dtype, gaps, dense, 0);
+            if (!why) why = intact(gaps, x->bytes);
+            free(dense);
+        }
     }
     return why;
 }
@@ -391,10 +399,16 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
                j->s.causal ? ", causal" : "", j->spoiled);
 #define PRINT_FURTHER(size) \
     if (further++ > 3 && j->s.size) printf(", " #size " %lld", (long long)j->s.size);
-    int further = 0; // whether the operation has sizes other than batch, heads, rows and cols
+    int further = 0;
     KBK_SIZES(PRINT_FURTHER)
     if (j->s.layout || j->s.sequential) printf(", layout %d, sequential %d", j->s.layout, j->s.sequential);
     printf(", %s", fill_name[j->fill]);
+    for (int k = 0; k < j->n; k++) {
+        const int64_t* given = j->s.strides[k];
+        if (!given[0] && !given[1] && !given[2]) continue;
+        printf(", strides of %s %lld %lld %lld", j->x[k].t.name, (long long)given[0], (long long)given[1],
+               (long long)given[2]);
+    }
     if (j->spoiled && v->op->family != KBK_ATTN) printf(" in input %d", j->spoiled);
     printf(", offsets %d and %d, %d apart: %s", offsets[shift].in, offsets[shift].out, offsets[shift].apart, why);
     if (r && r->index >= 0)
@@ -404,11 +418,19 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
 }
 
 static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
-// Returns whether a variant that uses tensor copies (TMA) must reject this case. TMA requires rows that are
-// 16-byte aligned.
+// TMA requires rows that are 16-byte aligned.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
-    if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
+    if (s->rows == 0 || s->cols == 0) return 0;
+    if (v->op->family == KBK_ATTN && memcmp(s->strides, kbk_shape().strides, sizeof s->strides)) {
+        const int bwd = !strcmp(v->op->dir, "bwd"), tma = !strcmp(v->name, bwd ? "flashws" : "flashpp");
+        if (!tma && (bwd || (strcmp(v->name, "flash") && strcmp(v->name, "flashmma")))) return 1;
+        const kbk_layout first = kbk_layout_of(v->op, s, 0);
+        for (int i = 0; i < (bwd ? 4 : 3); i++) {
+            const kbk_layout l = kbk_layout_of(v->op, s, i);
+            if (tma ? (l.step[1] | l.step[2] | l.step[3]) % 8 : memcmp(l.step, first.step, sizeof l.step)) return 1;
+        }
+    }
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
@@ -424,13 +446,21 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
     if (!tma || !product || !strcmp(v->name, "select") || s->k == 0) return 0;
-    int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
-    // tf32 instructions need K-major operands
-    bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
-    if (!strcmp(v->name, "tma")) whole &= s->cols % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0; // TMA also stores C
+    const int tf32 = (v->origin & KBK_TF32) != 0;
+    bool whole = !tf32 || s->k % 4 == 0; // tf32 instructions need K-major operands
+    for (int i = 0; i < 2; i++) {
+        const kbk_layout l = kbk_layout_of(v->op, s, i);
+        // tf32 transposes contiguous operands only
+        const bool turned = tf32 && (i ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN);
+        whole = whole && (turned ? !s->strides[i][0] && !s->strides[i][1]
+                                 : (l.size[0] | l.step[1] | l.step[2]) % (tf32 ? 4 : 8) == 0);
+    }
+    // TMA also stores C
+    const kbk_layout c = kbk_layout_of(v->op, s, 2);
+    if (!strcmp(v->name, "tma")) whole &= (c.size[0] | c.step[1]) % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
-// The next variant gets the same memory. Returns false if the arena has too little room.
+// The next variant gets the same memory.
 static bool take_workspace(job* j, const kbk_variant* v) {
     char* mark = arena_at;
     j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
@@ -466,7 +496,6 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     }
     passed++;
     if (!twice || counting || v->origin & KBK_UNORDERED) return;
-    // launches again; outputs and workspace still hold what the first launch wrote
     char* first[KBK_MAX_TENSORS];
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
@@ -612,7 +641,6 @@ static const dims pack_rows[] = {
     { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
-    // 130 columns: rows end within a 16-byte vector; 5 columns: several rows per 16-byte vector
     { 600, 130, 1, 0 },
     { 700, 5, 1, 0 },
 };
@@ -642,15 +670,14 @@ static const dims byte_shapes[] = {
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
-// more 16-byte vectors than one wave of CTAs can process
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
 // one, two and four 16-byte vectors per thread if each SM runs one CTA
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.
 static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
-// Row shapes for kernels that process long rows. The shape 16400 x 2056 has more rows than the SMs process at
-// once, and for weighted_sum more data than L2 holds.
+// Row shapes for kernels that process long rows. 16400 x 2056 has more rows than the SMs process at once, and for
+// weighted_sum more data than L2 holds.
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -702,7 +729,6 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                // in backward of layernorm and rmsnorm, the outputs dw and db are exact
                 (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm"))));
     }
     if (fill == WHOLE_ROWS)
@@ -722,8 +748,7 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// Returns whether a case takes too long: a loop over more than 10,000 columns takes minutes under racecheck, and
-// shorter rows test the same code.
+// More than 10,000 columns take minutes under racecheck, and shorter rows test the same code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -754,6 +779,8 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
+        const int strided = memcmp(s.strides, kbk_shape().strides, sizeof s.strides) != 0;
+        if (strided ? fill != SEED1 : strides) continue;
         if (size == 0 && fill != SEED1) continue;
         if ((sanitize || counting || faults || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!my_part()) continue;
@@ -765,7 +792,7 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
 }
 
 // --- cases that kbk_launch rejects, and shapes with a size of 0
-extern "C" { // defined in tests/compile/runtime.cpp, if the program is linked with it
+extern "C" {
 extern long runtime_launches __attribute__((weak));
 extern struct {
     void* to;
@@ -787,7 +814,6 @@ static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, 
     const char* why = kbk_launch(v, dtype, a, stream);
     expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
 }
-// Returns arguments that point to zeros; the memory is large enough for the tensors of a small shape.
 static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_args a = {};
@@ -862,8 +888,6 @@ static void run_sizes(const kbk_variant* v, int dtype) {
         expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
     }
 }
-// A variant that needs another device, or was compiled for another device, must return an error, both through
-// kbk_launch and when it is called directly.
 static void run_elsewhere(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
@@ -918,7 +942,7 @@ static void run_faults(const kbk_op* op, int dtype) {
 }
 
 static void run_no_rows(const kbk_op* op, int dtype) {
-    enum { ROOM = 512 }; // bytes allocated per tensor, which exceed the size of every tensor
+    enum { ROOM = 512 };
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = shape(0, 37);
@@ -966,7 +990,6 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
                              stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-// Computes the oracle's outputs for unit u, an independent part of the result such as a row.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
     // `in` holds only unit u, but op->ref indexes complete tensors: the pointers are shifted back by the offset of
@@ -1023,8 +1046,6 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
 }
-// Returns whether the expected outputs can be computed from a few input elements, or from one period of periodic
-// inputs.
 static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     int outputs = 0;
     if (op->family == KBK_SUM) return is(op, "sum") || is(op, "mse");
@@ -1040,7 +1061,6 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; no row size is a multiple of the period
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    // 2^31 + 229 thousand elements, with an odd row length
     kbk_shape s = shape(65537, 32771);
     s.p = 0.1, s.seed = 42;
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
@@ -1150,6 +1170,23 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
         printf("FAIL: %s_%s/%s on an SM with 64 KiB: %s\n", op->name, op->dir, v->name, why ? why : "launched"),
             failed++;
 }
+// Chooses strides for the tensors that may have strides: longer rows, which are 16-byte aligned or not; a gap between
+// matrices; or rows that are followed by rows of other matrices, as in a packed tensor of q, k and v.
+static kbk_shape with_strides(const kbk_op* op, kbk_shape s, int index) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    for (int i = 0, n = op->tensors(&s, t); i < n; i++) {
+        const kbk_layout l = kbk_layout_of(op, &s, i);
+        // q, k and v have equal strides in two of three cases
+        const int how = (index + 2 * (op->family == KBK_ATTN && index % 3 ? i / 3 : i)) % 5;
+        int64_t* to = s.strides[i];
+        if (l.dims < 2 || how == 2) continue;
+        to[0] = how == 0 ? (l.size[0] + 15) / 8 * 8 : l.size[0] + (how == 1 ? 1 : 64);
+        if (how == 3 && l.dims > 2) to[0] = (l.dims > 3 ? 3 : 1) * l.size[0] * l.size[2], to[1] = l.size[0];
+        if (how == 3 && l.dims > 3) to[2] = l.size[1] * to[0];
+        if (how == 4 && l.dims > 2) to[1] = l.size[1] * to[0] + 8;
+    }
+    return s;
+}
 static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
@@ -1162,6 +1199,7 @@ static void run_attention(const kbk_op* op, int dtype) {
         // the oracle: S^2
         for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++)
             run_shape(op, dtype, s, spoiled, i / 2);
+        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, i), 0, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
@@ -1181,7 +1219,6 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     if (sanitize && !d.small) return;
     if (kbk_has_dimension(op->signature, 'Z')) s.batch = 3;
     if (kbk_has_dimension(op->signature, 'H')) s.heads = 3;
-    // the oracle takes too long for large matrices
     if (is(op, "bmm") && s.rows * s.cols > 60000) return;
     if (kbk_has_dimension(op->signature, 'K')) s.k = d.depth;
     if (kbk_has_dimension(op->signature, 'X')) s.stride = d.depth;
@@ -1193,7 +1230,6 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         s.sequential = pick && s.layout;
         int n = op->tensors(&s, t), spoiled = 0;
-        // always rejected
         if (gemm && !kbk_has_option(op->signature, "layout") && s.layout != KBK_NT && index > 5) continue;
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
@@ -1201,6 +1237,7 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
             spoiled++;
         }
         if (!spoiled) run_shape(op, dtype, s, 0, index);
+        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, index), 0, index);
     }
 }
 static void run_op(const kbk_op* op) {
@@ -1254,8 +1291,6 @@ static void skip_others(const char* op) {
     }
 }
 
-// The last job that finishes an operation prints the sums of the counts of all jobs, so that an interrupted run
-// shows its progress.
 static void say_through(int op, int more_passed, int more_failed) {
     auto* all = &shared->ops[op];
 #ifndef _WIN32
@@ -1336,6 +1371,8 @@ int main(int argc, char** argv) {
             sanitize = 1;
         else if (!strcmp(argv[i], "--faults"))
             faults = 1;
+        else if (!strcmp(argv[i], "--strides"))
+            strides = 1;
         else if (!strcmp(argv[i], "--count"))
             counting = jobs = 1;
         else if (!strcmp(argv[i], "--jobs") && i + 1 < argc)
@@ -1346,7 +1383,7 @@ int main(int argc, char** argv) {
             only = argv[++i];
         else
             return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large] [--sanitize] "
-                          "[--faults] [--count] [--jobs N]\n",
+                          "[--strides] [--faults] [--count] [--jobs N]\n",
                           argv[0]),
                    2;
     }

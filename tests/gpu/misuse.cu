@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Contains every mistake that a timed block can make on a GPU, each between two correct benchmarks. misuse.sh lists
-// the flag that each mistake must get. A mistake must not get a time, and must not affect the correct benchmarks.
+// Contains every mistake that a timed block can make on a GPU, each between two correct benchmarks. A mistake must
+// not get a time, and must not affect the correct benchmarks.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

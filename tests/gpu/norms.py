@@ -4,13 +4,12 @@
     python3 tests/gpu/norms.py LIBRARY... [--seed 1] [--shapes 16 | 128x8192xf32,...] [--op layernorm,rmsnorm]
 
 LIBRARY is a library of kernels that `nvcc -shared -DKBENCH_SHARED` made (see kbench_kernels.cuh). The library that
-is given first is compared with its peers: PyTorch's function, and Triton with 8, 16 and 32 elements per thread.
-If more libraries are given, their times are printed next to the times of the first library. A time is the median
+is given first is compared with its peers: PyTorch's function, and Triton with 8, 16 and 32 elements per thread. If
+more libraries are given, their times are printed next to the times of the first library. A time is the median
 duration of the kernels in torch.profiler's trace, after a flush of the L2 cache; implementations are interleaved.
-The timed kernels do not write mean and rstd, as in inference. Before the measurement, the results are compared
-with float64, both with and without mean and rstd. The ratio is the time of the fastest peer divided by the time of
-the fastest variant. The exit code is 1 if a result is wrong, and 77 without a GPU that PyTorch can use or without
-Triton."""
+The timed kernels do not write mean and rstd, as in inference. The ratio is the time of the fastest peer divided by
+the time of the fastest variant. The exit code is 1 if a result is wrong, and 77 without a GPU that PyTorch can use
+or without Triton."""
 import argparse
 import ctypes
 import math

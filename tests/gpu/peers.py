@@ -14,7 +14,7 @@ times all copies with the given options.
 NVBENCH is the folder of a checkout of nvbench. cmake builds nvbench together with tests/gpu/peers.cu, and
 downloads the dependencies of nvbench. NVBENCH_PROGRAM is a program that was already built from nvbench and
 peers.cu. PEERS_LIBRARY is peers.cu as a shared library; by default NVCC builds it. do_bench needs torch and triton
-in the Python that runs this script. A harness that is missing is skipped, and the reason is printed."""
+in the Python that runs this script."""
 import argparse
 import ctypes
 import json

@@ -2,10 +2,10 @@
 /* Benchmarks third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, memory that
    the benchmark function allocates, managed and mapped memory, streams that fork and join, graphs, wmma, and work
    in place. No constant of kbench was tuned on benchmarks of this file. The three implementations of an operation
-   call one common function, so kbench must not report an implementation as slower or faster. third_party.sh
-   requires for each case a time, or the flag that the case must get.
+   call one common function, so kbench must not report an implementation as slower or faster.
 
-   nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
+   nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those:
+   -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the comparison of two sets of records with known answers: which records are paired, and which differences
 // between machines are reported. The test also covers the interval of a change, its verdict at each threshold, and
-// the use of earlier runs. change_rates.c has the error rates.
+// the use of earlier runs.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

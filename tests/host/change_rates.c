@@ -17,8 +17,8 @@ static void show(const char* format, ...) {
     va_end(rest);
 }
 
-// Returns by how many percent a measured percentage may miss its limit `bar`: 2.33 standard errors of a binomial
-// whose probability is `bar`.
+// Returns the tolerance in percent of a measured percentage with the limit `bar`: 2.33 standard errors of a
+// binomial.
 static double slack(double bar, int of) { return 233 * sqrt(bar / 100 * (1 - bar / 100) / of); }
 static bool at_most(double percent, double bar, int of) { return percent <= bar + slack(bar, of); }
 
@@ -140,7 +140,7 @@ static kbi_change alone(double before, double after, double own, double noise) {
 }
 
 static void test_alone(void) {
-    kbi_change c = alone(10, 10.7, 0.001, 0.03); // a change of 7 % with 3 % of noise: the interval includes 5 %
+    kbi_change c = alone(10, 10.7, 0.001, 0.03);
     CHECK(c.verdict == KB_SLOWER && !c.regressed);
     CHECK_REAL(exp(c.lo), 1.07 / 1.03 * (1 - 0.001 * sqrt(2)), 1e-5);
     CHECK_REAL(exp(c.hi), 1.07 * 1.03 * (1 + 0.001 * sqrt(2)), 1e-5);
@@ -163,9 +163,9 @@ static void test_alone(void) {
     CHECK(c.verdict == KB_EQUIVALENT && !c.open);
     c = alone(10, 11.5, 0.1, 0.03);
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed);
-    c = alone(10, 20, NAN, 0.03); // too few samples for an interval, so even twice the time is not significant
+    c = alone(10, 20, NAN, 0.03);
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed && c.evidence == KBI_EVIDENCE_NONE && kbi_nan(c.lo));
-    c = alone(10, 11.5, 0, 0.03); // all samples are equal because the timer is coarse
+    c = alone(10, 11.5, 0, 0.03);
     CHECK(c.regressed);
     c = alone(10, NAN, 0.001, 0.03);
     CHECK(c.verdict == KB_NO_VERDICT && !c.regressed);
@@ -261,8 +261,8 @@ static tally repeat(const world* w, bool processes, int runs, int planted, const
 }
 
 // The machine "cpu" has the noise that was measured on a CPU on which two runs of one program differed in 64 of
-// 180 cases. The time of a case varies between processes with a standard deviation of 1.2 %, but the confidence
-// intervals within a process have a half-width of only 0.4 %.
+// 180 cases. Processes differ by 1.2 % (standard deviation), but the intervals within a process have a half-width
+// of only 0.4 %.
 static void test_repeats(void) {
     const world cpu = { 0.012, 0, 0.004 }, gpu = { 0.004, 0, 0.003 }, drifts = { 0.006, 0.005, 0.004 };
     const struct {
@@ -326,9 +326,9 @@ static void test_repeats(void) {
 enum { ROUNDS_MOST = 60 };
 
 typedef struct race {
-    // wrong: percentage of comparisons that call equal cases different; regressed: percentage of comparisons that
-    // report a regression; held: percentage of intervals that contain the true ratio; found: percentage of
-    // comparisons that find the slower case; rounds: mean number of rounds
+    // In percent. wrong: comparisons that call equal cases different; regressed: comparisons that report a
+    // regression; held: intervals that contain the true ratio; found: comparisons that find the slower case.
+    // rounds: mean number of rounds
     double wrong, regressed, held, found, rounds;
 } race;
 
@@ -412,8 +412,8 @@ static void test_races(void) {
 
 // -- the past ----------------------------------------------------------------------------------------------
 
-// Sudden changes of 20 % from code changes are not taken for machine noise. A slow increase of 1 % per run is
-// found, and noise alone is not called a trend.
+// Sudden changes of 20 % are code changes and not noise. A slow increase of 1 % per run is found, and noise alone
+// is not called a trend.
 static void test_trends(void) {
     static kb_result r[200];
     const kb_result* of[200];
@@ -467,15 +467,14 @@ static void test_trends_by_hand(void) {
     }
     kbi_trend* t = kbi_trends(of, all, &n);
     CHECK_INT(n, 3);
-    // the case's own variance and the pooled variance of all cases have equal weights
     CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9);
     CHECK_REAL(t[0].df, 20.0 / 3, 1e-9);
-    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // pooling never lowers a standard deviation
+    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9);
     CHECK_REAL(t[1].df, 20.0 / 3, 1e-9);
     CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9);
     CHECK_REAL(t[2].df, 4, 1e-9);
     CHECK_REAL(t[2].middle, 1, 1e-12), CHECK_REAL(t[2].now, exp(0.5), 1e-12);
-    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope)); // six runs are too few for a trend
+    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope));
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank("climbs", exp(0.01 * i)), of[i] = &r[i];
     t = kbi_trends(of, 8, &n);
@@ -492,8 +491,7 @@ static void test_trends_by_hand(void) {
     KBENCH_FREE(t);
 }
 
-// The severity of a longer time depends on the change divided by the threshold. The severity of more memory
-// depends on the change divided by twice the threshold.
+// The severity depends on the change divided by the threshold for time, and by twice the threshold for memory.
 static void test_severity(void) {
     static const struct {
         double times;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests which results kb_check and related functions accept. NaN must never pass, even if the compiler assumes
-// that NaN does not occur. Therefore check_fast_math.sh also builds this file with -ffast-math and as C++.
+// Tests which results kb_check and related functions accept. NaN must never pass, even with -ffast-math
+// (check_fast_math.sh).
 #include "test.h"
 #include "kit.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the functions of the CUDA back end on the virtual GPU. The tests have known answers and cover both sides
-// of every threshold.
+// Tests the functions of the CUDA back end on the virtual GPU, with known answers at both sides of every
+// threshold.
 #include "test.h"
 #include "virtual_gpu.h"
 #include <library_types.h>
@@ -108,8 +108,6 @@ static void test_launches(void) {
             CHECK_INT(count_of("cudaCtxResetPersistingL2Cache") - resets, persisting && cold);
         }
     kbi_meter.gpu.persisting = false;
-    // Marker launches for profilers: the grid size encodes the number of the case, and whether the work of the
-    // case begins or ends.
     kbi_run* run = new_run();
     run->call.marked = 5;
     recipe.mode = KBI_HOT;
@@ -221,7 +219,6 @@ static void test_groups(void) {
         CHECK(sample_complete(run)), CHECK(!run->sampling.open), CHECK_INT(kbi_meter.gpu.at, 0);
         CHECK_INT(run->m.retaken, 0);
     }
-    // The first four launches of a warm-up are groups of one launch.
     kbi_run* run = new_run();
     run->call.unit = KBI_WARM;
     for (int n = 3; n < 5; n++) {
@@ -297,7 +294,6 @@ static void test_graphs(void) {
         // A sample that takes more than 2 ms (here 7 launches of 1 ms) fills a whole slot of a round.
         CHECK_INT(run->sampling.launches, n * rows[i].ns * rows[i].nodes > 2e6 ? n : 0);
         CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
-        // one of the two launches loads the graph and is not timed
         CHECK_INT(count_of("cudaGraphLaunch") - launches, 2);
         run->call.sampled = true;
         EQUAL(kbi_graph_repeats(run, 1), 0);
@@ -449,9 +445,8 @@ static void test_calibration(void) {
         CHECK_REAL(c->graph_floor, 976, 0.01);
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    // Without CUPTI, kbench estimates the empty kernel's own time as half of its upper limit. The upper limit of
-    // the own time is the time per launch in a graph of launches, plus the amount by which event times in cold
-    // mode exceed event times in hot mode.
+    // Without CUPTI, kbench estimates the empty kernel's own time as half of its upper limit. The upper limit is
+    // the time per launch in a graph, plus the excess of event times in cold mode over hot mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "estimated, not measured: half of the kernel's time in a graph");
     for (int mode = 0; mode < 2; mode++) {
@@ -466,7 +461,7 @@ static void test_calibration(void) {
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
     // Some launch configurations lengthen the event time of an empty kernel. The extra time may be the kernel's
     // own, so it is added to the upper limit of the own time. If the time per launch in a graph is unknown or
-    // exceeds the event time, the upper limit of the own time is the complete event time.
+    // exceeds the event time, the event time is the upper limit.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -486,7 +481,6 @@ static void test_calibration(void) {
     c->row = 700;
     CHECK_REAL(kbi_empty_time(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
-    // the time per launch in a graph, and thus its error, is equal for all launch configurations
     CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12);
     c->row = NAN;
     kbi_empty_time(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
@@ -522,7 +516,6 @@ static void test_calibration(void) {
     run->sampling.launches = 0;
     kbi_bias_update(run, KBI_HOT, false);
     CHECK_INT(c->empties[0].read[KBI_HOT][0].n, KBI_RECENT / 4), CHECK_REAL(run->m.step_ns, 32, 1e-6);
-    // CUPTI measures the empty kernel's own time for each launch configuration.
     memset(&truth, 0, sizeof truth);
     CHECK(kbi_measure_truth(&truth));
     for (int i = 0; i < 24; i++) CHECK_REAL(truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], 576, 0.005);
@@ -561,7 +554,7 @@ static void test_seen(void) {
         size_t kernels, copies, within, host, allocations, others;
         unsigned expect;
         int64_t nodes;
-        int flag; // -1: none
+        int flag;
         const char* message;
     } rows[] = {
         { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
@@ -616,7 +609,7 @@ static void test_seen(void) {
 // observations of idle streams end the check; four of a busy stream set the flag SIDE_STREAM.
 static void test_looks(void) {
     static const struct {
-        const char* looks; // b: busy
+        const char* looks;
         bool again, stops;
     } rows[] = { { ".", true, false },     { "..", false, false },    { "b", true, false },
                  { "b.b.", false, false }, { "bbb..", false, false }, { "bbbb", false, true },
@@ -708,7 +701,6 @@ static void test_looks(void) {
 // clang-format on
 #endif
 
-// The offsets of members in the parameter structs of CUDA calls must agree with CUPTI's own header.
 static void test_parameters(void) {
 #if defined(HAS_META) && CUDA_VERSION == 13000
     static const struct {
@@ -744,7 +736,7 @@ static void test_calls(void) {
 
     memset(&kbi_calls, 0, sizeof kbi_calls);
     calling.on = 6, calling.called = kbi_api_called;
-    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // a call is recorded only during an inspection
+    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0);
     kbi_calls.on = true;
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 77, "f", 0);
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 0, "f", 1);
@@ -784,7 +776,6 @@ static void test_calls(void) {
     calling.on = 0;
 }
 
-// The hash of the work of a block does not depend on the order of the graph's nodes.
 static void test_shape(void) {
     static const function f = { "f", 24, 7, 96, 300, 1, false }, g = { "f", 24, 7, 96, 300, 1, false },
                           wider = { "f", 24, 7, 128, 300, 1, false };
@@ -809,7 +800,7 @@ static void test_shape(void) {
     kbi_text ptx = KBI_BLANK;
     kbi_empty_put(&ptx);
     const char* at = ptx.s;
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) { // each kernel reads its whole last argument
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
         int which = -1, size = 0, from = -1;
         at = at ? strstr(at, "kbi_empty_") : NULL;
         if (!CHECK(at && sscanf(at, "kbi_empty_%d(.param .align 8 .b8 a[%d])", &which, &size) == 2)) break;
@@ -842,7 +833,7 @@ static void test_shape(void) {
         machine.tool[0] = 0, seen.first.function = NULL;
         CHECK_INT(kbi_empty_match(&seen, &run->m, &machine), 0);
     }
-    like.dry = true, like.bytes = 24; // no argument points to memory
+    like.dry = true, like.bytes = 24;
     operation o = node(KERNEL, &like);
     kbi_captured seen;
     memset(&seen, 0, sizeof seen);
@@ -888,7 +879,6 @@ static void test_spans(void) {
             if (n) CHECK_REAL(ns[0], want[0], 0);
             if (kernels == 1 && n == 5) CHECK_REAL(ns[1] + ns[2], 420, 0), CHECK_REAL(ns[4], 1, 0);
         }
-    // A sample with missing CUPTI records is repeated, at most twice.
     kbi_run* run = new_run();
     run->work.recorded = 1;
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
@@ -904,8 +894,6 @@ static void test_spans(void) {
     CHECK(!isnan(kbi_cupti_sample_mean(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
     for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_sample_mean(run, 5);
     CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
-    // If stream capture of the timed block failed, the first sample determines the number of CUPTI records per
-    // launch.
     kbi_run* unseen = new_run();
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
     c->n = 4;
@@ -1055,7 +1043,7 @@ static void test_names(void) {
     kbi_meter.cupti.call = name_call;
     for (uint32_t i = 0; i < 7; i++) CHECK_STR(text_at(kbi_call_name(1, i)), plain[i]);
     int32_t at = kbi_call_name(2, 6);
-    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at); // each name is stored once
+    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at);
     kbi_meter.cupti.call = NULL;
     CHECK_STR(text_at(kbi_call_name(3, 0)), "a call");
     kbi_meter.cupti.call = call;
@@ -1104,7 +1092,7 @@ static void test_collect(void) {
     k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
     for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
     kbi_activity_record(&k);
-    k.correlation = 4, kbi_activity_record(&k); // the call of this kernel belongs to no run
+    k.correlation = 4, kbi_activity_record(&k);
     memset(&c, 0, sizeof c);
     c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
     c.correlation = 2;
@@ -1165,7 +1153,7 @@ static void test_collect(void) {
     CHECK_HAS(in->head.message, "CUPTI recorded no work");
     kbi_recorded x, y;
     memset(&x, 0, sizeof x);
-    for (int i = 0; i < 4; i++) { // order: start, kind, then the longer event first
+    for (int i = 0; i < 4; i++) {
         memset(&y, 0, sizeof y);
         if (i == 0) y.event.start = 1;
         if (i == 1) y.event.kind = 1;
@@ -1190,7 +1178,7 @@ static void test_joules(void) {
     kbi_energy_restart();
     CHECK_REAL(kbi_energy_span(), 0, 0), CHECK_REAL(e->last, 5000, 0), CHECK(!e->failed);
     kbi_energy_note(0);
-    CHECK(!e->first.at); // kbench waits until the energy counter has changed
+    CHECK(!e->first.at);
     joules = 5010, e->launches = 3;
     kbi_energy_note(1000000000000); // too early
     CHECK(!e->first.at), CHECK_REAL(e->last, 5010, 0);
@@ -1201,7 +1189,6 @@ static void test_joules(void) {
     CHECK_REAL(e->latest.mj, 5050, 0), CHECK_INT(e->latest.launches, 9), CHECK_REAL(e->first.mj, 5020, 0);
     joules = 5070, e->launches = 13, kbi_energy_note(0);
     CHECK_REAL(e->latest.mj, 5070, 0), CHECK_REAL(kbi_energy_span(), (double)(e->latest.at - e->first.at), 0);
-    // The energy of a launch is known only if the energy counter was read over at least two seconds.
     static const struct {
         int64_t span, launches;
         int failed;
@@ -1234,9 +1221,8 @@ static void test_joules(void) {
         EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
-    // Tests whether kbench requests another batch of launches. The readings of the energy counter must span 2 s or
-    // 20 batches, but at most 10 s. The energy measurement as a whole may take at most twice the time that the
-    // readings must span, plus 1 s.
+    // The readings of the energy counter must span 2 s or 20 batches, but at most 10 s. The energy measurement as
+    // a whole may take at most twice the time that the readings must span, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;
@@ -1309,7 +1295,7 @@ static void test_metrics(void) {
         CHECK_HAS(kbi_meter.insight.head.message, i == -2 ? "" : "this GPU cannot be profiled");
     }
     uint64_t w[16] = { 0 };
-    for (int i = 0; i < 2; i++) { // an error is reported once
+    for (int i = 0; i < 2; i++) {
         new_run(), r->failed = i;
         r->calls[KBI_RANGE_START] = refuses, r->calls[KBI_RANGE_STOP] = NULL;
         CHECK(!kbi_range(KBI_RANGE_START, w)), CHECK(r->failed), CHECK_INT(w[0], 24);
@@ -1343,7 +1329,6 @@ static void test_sensors(void) {
     kbi_meter.nvml = nvml;
     CHECK_STR(run->m.throttle, "power brake, power cap");
     CHECK_REAL(kbi_gpu_clock(), 1980, 0.001);
-    // The placement determines how many pages are allocated before the first case.
     double before = count_of("cudaMalloc");
     recipe.placement = 0, kbi_gpu_take_pages(&recipe);
     CHECK_INT(count_of("cudaMalloc") - before, 0);
@@ -1420,7 +1405,7 @@ static int some_clock(void* device, int which, unsigned* mhz) {
 static int some_power(void* device, unsigned* mw) { return (void)device, *mw = 123456, 0; }
 static int some_heat(void* device, int sensor, unsigned* c) { return (void)device, *c = 61u + (unsigned)sensor, 0; }
 static int some_processes(void* device, unsigned* n, void* out) {
-    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // 24: size of an entry in bytes
+    CHECK_INT(*n, 64), memset(out, 1, 64 * 24);
     return (void)device, *n = (unsigned)others_now, 0;
 }
 static int some_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = 0x20, 0; }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the CPU engine with work of known duration. Times must be plausible over seven orders of magnitude, and a
-// reset must run before every timed run. The test also covers kb_open and kb_run, which need no registered
-// benchmark. Tolerances are wide, because other programs may use the machine.
+// reset must run before every timed run. Tolerances are wide, because other programs may use the machine.
 // measures time
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
@@ -135,7 +134,6 @@ static void test_stack(void) {
         CHECK_INT(f.size, (size_t)KBI_MAX(8, KBI_MIN(mib[i], 64)) << 20);
         kbi_fiber_resume(&f), CHECK_INT(deep.steps, 1), kbi_fiber_resume(&f), CHECK_INT(deep.steps, 2);
         CHECK(deep.at >= (uintptr_t)f.stack && deep.at < (uintptr_t)f.stack + f.size);
-        // A stack overflow hits a guard page and crashes.
         CHECK(crashes(f.stack) && crashes(f.stack + 4095) && !crashes(f.stack + 4096));
         kbi_fiber_free(&f);
         CHECK(crashes(f.stack + 4096));
@@ -148,7 +146,7 @@ static void test_stack(void) {
     CHECK(setrlimit(RLIMIT_AS, &little) == 0);
     bool made = kbi_fiber_make(&none, goes_deep, &none);
     CHECK(setrlimit(RLIMIT_AS, &all) == 0);
-    CHECK(!made && !none.stack), kbi_fiber_free(&none); // no address space is left for a stack
+    CHECK(!made && !none.stack), kbi_fiber_free(&none);
 #endif
 }
 
@@ -190,7 +188,7 @@ static void timed_run(kb_stream stream, void* user) {
     u->stale += u->state;
     u->state = 1;
     ++u->runs;
-    for (volatile int i = 0; i < 2000; i++) {} // the loop must take longer than reading the clock
+    for (volatile int i = 0; i < 2000; i++) {}
 }
 static void test_before(void) {
     kb_desc d = desc_named("before");
@@ -306,8 +304,7 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A block that takes
-// slightly longer than reading the clock gets the flag FLOOR.
+// A block no longer than reading the clock gets no time; a slightly longer one gets FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
     for (int work = 0; work < 3; work++) {
@@ -332,8 +329,7 @@ static void test_short(void) {
     }
 }
 
-// Each note appears once, although the function runs several times. A note whose text is part of another note also
-// appears.
+// A note whose text is part of another note also appears.
 static void test_notes(void) {
     kb_desc d = desc_named("notes");
     d.samples = 3;
@@ -363,7 +359,7 @@ static void test_memory(void) {
     CHECK(x[0] >= 0 && x[0] < 1 && x[999] >= 0 && x[999] < 1 && x[0] != x[999]);
     float* z = KB_ALLOC(kb, float, 1000);
     kb_fill(kb, z, 1000, KB_UNIFORM);
-    CHECK(memcmp(x, z, 4000) != 0); // a second fill gives other values
+    CHECK(memcmp(x, z, 4000) != 0);
     char* none = KB_ALLOC(kb, char, 0);
     CHECK(none != NULL);
     KB_TIME(kb) {
@@ -391,8 +387,8 @@ static void test_keeps(void) {
     }
 }
 
-// The resolution of a clock is the distance between the values at which its readings cluster, not the smallest
-// difference of two readings.
+// A clock's resolution is the distance of the values at which its readings cluster, not the smallest difference of
+// two readings.
 static void test_lattice(void) {
     static const struct {
         double step, jitter, want, within;

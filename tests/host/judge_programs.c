@@ -22,9 +22,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
-    // the time falls linearly, to 0.2 of the first time after 200 samples
     if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);
-    // the time falls to 0.76 of the first time after 200 samples
     if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i);
     // the time halves at sample 60, as if another program had ended
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
@@ -33,9 +31,9 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("outliers")) return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
     // slow samples move the mean by 8 %, but not the median
     if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);
-    // one slow sample in 12, each the mean of eight launches, means one slow launch in about 100
+    // one slow launch in about 100, because each sample is the mean of eight launches
     if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
-    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // slow samples move the mean by 15 %
+    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
@@ -90,10 +88,9 @@ KBENCH(nothing) BODY()
 KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
-KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second, the peak of the scripted machine
+KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))
 KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))
-// a rate above the peak is possible if the data is smaller than four times L2, because the data may come from the
-// cache
+// data smaller than four times L2 may come from the cache, so a rate above the peak is possible
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
@@ -205,7 +202,6 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
     CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
-    // WORK_CHANGED is not set, because a varying clock could also make the times fall slowly
     CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]");
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // flagged as BIMODAL or as DRIFT
@@ -281,7 +277,7 @@ static void test_rates(void) {
     CHECK_STR(get(OF("steady"), "items_per_second"), "null");
 }
 
-// data of zeros alone is unrealistic: kernels run faster on zeros than on other data
+// kernels run faster on zeros than on other data
 static void test_constant_data(void) {
     run("--iters 30 --op zeros,numbers,zeros_and_numbers,zeros_and_own,zeros_and_output,zeroed_counter");
     CHECK_HAS(get(OF("zeros"), "flags"), "CONSTANT_DATA");
@@ -292,7 +288,6 @@ static void test_constant_data(void) {
     CHECK_FLAGS(OF("zeroed_counter"), "[]");
 }
 
-// if a time is withheld, every number is null, and a flag and a message give the reason
 static void withheld(const char* operation, const char* implementation, const char* flag) {
     static const char* const keys[] = {
         "time_ms",         "time_ms_mean", "time_ms_std",        "time_ms_min",    "time_ms_max", "time_ms_mad",
@@ -358,8 +353,7 @@ static void test_contest(void) {
     CHECK_REAL(number(one, "speedup"), 1, 1e-12);
     CHECK_REAL(number(half, "speedup"), 2, 2e-3);
     CHECK_REAL(number(triple, "speedup"), 1.0 / 3, 2e-3);
-    // the speedup uses only rounds in which both implementations were measured, so it differs slightly from the
-    // ratio of the medians
+    // only rounds with both implementations count, so the speedup differs slightly from the ratio of the medians
     CHECK_REAL(number(half, "speedup"), number(one, "time_ms") / number(half, "time_ms"), 2e-3);
     CHECK(number(half, "speedup_low") <= number(half, "speedup") &&
           number(half, "speedup") <= number(half, "speedup_high"));
@@ -372,7 +366,6 @@ static void test_contest(void) {
     CHECK_STR(get(triple, "rating"), "\"needs work\"");
     CHECK_STR(get(tenfold, "rating"), "\"needs work\"");
     CHECK_STR(get(half, "baseline"), "\"one\"");
-    // every record of the group names the winner and whether it is certain
     static const char* const rivals[] = { "one", "half", "twin", "unchecked", "wrong" };
     for (size_t k = 0; k < sizeof rivals / sizeof *rivals; ++k) {
         int i = record("contest", rivals[k]);
@@ -382,7 +375,6 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    // only one implementation has a time, so nothing is compared and there is no winner
     CHECK_STR(get(record("wrong_first", "right"), "winner"), "null");
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
@@ -392,7 +384,6 @@ static void test_contest(void) {
     CHECK_STR(get(one, "read_roof_gbps"), "null");
     CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
     CHECK_STR(get(one, "tool"), "null");
-    // an unverified time is no reference for ratings, and gets no rating
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
     CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
@@ -400,7 +391,6 @@ static void test_contest(void) {
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
     CHECK_STR(get(right, "rating"), "\"excellent\"");
-    // if the time of the baseline is withheld, no implementation gets a speedup
     withheld("too_fast_first", "above", "ABOVE_ROOF");
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
@@ -416,7 +406,6 @@ static void test_contest(void) {
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // a comparison of 70 implementations runs the first 64 in common rounds; the remaining six run alone
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -434,7 +423,6 @@ static void test_contest(void) {
                    "implementation %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
                    get(i, "noise_floor"));
     }
-    // with steady times, the comparison is decided long before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
     CHECK_THAT(samples <= 32 * 8, "steady times took %g samples", samples);
@@ -464,7 +452,6 @@ static void test_table(void) {
     FILE* f = fopen("build/test/host/judge.out", "r");
     char line[1000], operation[100] = "";
     int word = 0, withheld_time = 0, time = 0;
-    // in the table, the rows of an operation follow the row that begins with the operation's name
     while (f && fgets(line, sizeof line, f)) {
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
         double number;
@@ -482,9 +469,9 @@ static void test_alike(void) {
     static kbi_run run;
     static double s[60];
     run.m.samples = s, run.sampling.timer = &script_timer;
-    // The second to fourth launch of the warm-up are flagged if they take more than twice as long as the samples
-    // and at least 1 us longer. Before the comparison, launch times are scaled to the clock of the samples, and
-    // the bias is subtracted.
+    // Launches two to four of the warm-up are flagged if they take more than twice as long as the samples and at
+    // least 1 us longer. Before the comparison, launch times are scaled to the clock of the samples, and the bias
+    // is subtracted.
     static const struct {
         double first, early, late, bias, clock, clock_then;
         int n, shrinks;
@@ -512,8 +499,8 @@ static void test_alike(void) {
         CHECK_INT(strstr(run.work_change.finding, "the first samples took 9.000 us") != NULL, !stop);
     }
     run.work_change.finding[0] = 0;
-    // alternating launches are flagged if, after the bias is subtracted, every second launch takes 1.5 times as
-    // long and at least 500 ns longer
+    // after the subtraction of the bias, every second launch must take 1.5 times as long, and at least 500 ns
+    // longer
     double ns[KBI_SINGLES];
     for (int p = 1; p <= 5; p++)
         for (int kind = 0; kind < 5; kind++) {

@@ -45,7 +45,6 @@ static void test_formulas(void) {
                    "bytes of a gather with more source elements than indices");
 }
 
-// Returns the number that a letter of an operation's signature stands for, such as N for the number of elements.
 static int64_t dimension(const kbk_op* op, const kbk_shape* s, char letter) {
     switch (letter) {
     case '*': return kbk_has_dimension(op->signature, 'C') ? s->rows : s->rows * s->cols;
@@ -83,13 +82,59 @@ static void test_signatures(void) {
             int64_t count = 1;
             check(strncmp(p, t[k].name, length) == 0 && !t[k].name[length], op->signature);
             check((t[k].role == KBK_IN) == (p < arrow), op->signature);
-            for (p += length + 1; *p != ']'; p += *p == ',') count *= dimension(op, &s, *p++);
+            for (p += length + 1; *p != ']'; p += *p == ',' || *p == '|') count *= dimension(op, &s, *p++);
             p++;
             check(t[k].count == (strcmp(op->name, "null") ? count : 0), op->signature);
         }
         check(*p == 0 || *p == ';', op->signature);
     }
     check(kbk_has_option("x[*] -> y[*]; p=0.1 seed=0", "seed") && !kbk_has_option("p[p] -> y; ap=1", "p"), "options");
+}
+
+// The strides of a packed tensor of q, k and v, of a slice of a matrix, and strides that must be rejected.
+static void test_strides(void) {
+    const kbk_op *matmul = kbk_find_op("matmul", "fwd"), *bmm = kbk_find_op("bmm", "fwd");
+    kbk_shape s = shape(3, 5, 7);
+    kbk_layout l = kbk_layout_of(matmul, &s, 0);
+    check(l.dims == 2 && l.size[0] == 7 && l.size[1] == 3 && kbk_offset(&l, 20) == 20, "layout of a whole matrix");
+    s.layout = KBK_TN, s.strides[0][0] = 4, s.strides[2][0] = 6;
+    l = kbk_layout_of(matmul, &s, 0);
+    check(l.size[0] == 3 && l.size[1] == 7 && kbk_offset(&l, 20) == 6 * 4 + 2, "layout of a slice of A'");
+    check(!kbk_check_shape(matmul, &s), "a slice");
+    check(kbk_layout_of(kbk_find_op("softmax", "fwd"), &s, 0).dims == 0, "a contiguous tensor");
+    // rows of three products beside each other; then one element too few
+    s.batch = 3, s.strides[2][0] = 15, s.strides[2][1] = 5;
+    l = kbk_layout_of(bmm, &s, 2);
+    check(kbk_offset(&l, 44) == 2 * 5 + 2 * 15 + 4 && !kbk_check_shape(bmm, &s), "products beside each other");
+    for (int i = 0; i < 7; i++) {
+        static const int64_t wrong[7][4] = { { 2, 15, 4, 0 },
+                                             { 2, 14, 5, 0 },
+                                             { 2, 4, 0, 0 },
+                                             { 0, -8, 0, 0 },
+                                             { 0, 8, 0, 1 },
+                                             { 3, 8, 0, 0 },
+                                             { 1, (int64_t)1 << 60, 0, 0 } };
+        memset(s.strides, 0, sizeof s.strides);
+        memcpy(s.strides[wrong[i][0]], wrong[i] + 1, sizeof s.strides[0]);
+        check(kbk_check_shape(bmm, &s) != NULL, "strides that must be rejected");
+    }
+    // q inside a tensor of 2 x 3 (sequence) x 3 (q, k, v) x 4 (heads) x 5
+    memset(s.strides, 0, sizeof s.strides);
+    s.batch = 2, s.heads = 4, s.cols = 5, s.strides[0][0] = 60, s.strides[0][1] = 5, s.strides[0][2] = 180;
+    l = kbk_layout_of(kbk_find_op("attention", "fwd"), &s, 0);
+    check(l.dims == 4 && kbk_offset(&l, ((1 * 4 + 2) * 3 + 1) * 5 + 3) == 180 + 2 * 5 + 60 + 3,
+          "q in a packed tensor");
+    check(!kbk_check_shape(kbk_find_op("attention", "fwd"), &s), "q in a packed tensor is valid");
+    s.strides[4][0] = 4;
+    check(kbk_check_shape(kbk_find_op("attention", "fwd"), &s) != NULL, "strides of lse");
+    memset(s.strides, 0, sizeof s.strides);
+    s.strides[0][0] = 8;
+    check(kbk_check_shape(kbk_find_op("softmax", "fwd"), &s) != NULL, "strides of an operation without strides");
+    const kbk_variant* copies = kbk_find("bmm", "fwd", "mmapipe");
+    s.layout = KBK_NN, s.cols = s.k = 8, s.strides[0][0] = 16;
+    check(kbk_workspace(copies, KBK_BF16, &s) == 0, "aligned rows are not copied");
+    s.strides[0][0] = 9;
+    check(kbk_workspace(copies, KBK_BF16, &s) == KBK_TICKETS + 2 * 256, "rows that are not aligned are copied");
 }
 
 /* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors), with two
@@ -139,7 +184,7 @@ static void test_dropout(void) {
     for (int i = 0; i < N; i++) {
         kbk_u4 c = { { (uint32_t)i / 8, 0, 0, 1 } }, r = kbk_philox(c, 42, 0);
         uint32_t half = r.w[i % 8 / 2] >> (i % 2 ? 16 : 0) & 0xFFFF;
-        wrong += kbk_dropout_keeps(42, 0.1, i) != (half >= 6554); // round(6553.6)
+        wrong += kbk_dropout_keeps(42, 0.1, i) != (half >= 6554);
         kept += kbk_dropout_keeps(42, 0.1, i);
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
@@ -185,8 +230,6 @@ static void test_rounding(void) {
             else
                 wrong += kbk_round(d, x) != b;
             if ((b & 0x7FFF) >= inf || b & 0x8000) continue;
-            // The midpoint between two values rounds to even. Values just above or below the midpoint round up or
-            // down.
             double next =
                 b + 1 == inf ? 2 * kbki_widen_bits(d, b) - kbki_widen_bits(d, b - 1) : kbki_widen_bits(d, b + 1);
             double half = 0.5 * (x + next);
@@ -374,7 +417,6 @@ static void test_masked_rows(void) {
     run_ref("cross_entropy", &s, in, out_fwd);
     both->ref(&s, 4, in, out_both, 0, R);
     for (int r = 0; r < R; r++) {
-        // number of logits that equal the maximum of the row
         int equal = left[r] == right[r] ? C : C - 4;
         for (int c = 0; c < C; c++) {
             double p = c < 4 && equal < C ? 0 : 1.0 / equal;
@@ -409,8 +451,7 @@ static void test_masked_attention(void) {
     check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "if no key is visible, the output is 0");
 }
 
-// Products and sums of small integers are exact in floating point. Therefore the matmul oracle must equal integer
-// arithmetic for all three layouts (NN, NT, TN).
+// Products and sums of small integers are exact in floating point, so the oracle must equal integer arithmetic.
 static void test_matmul(void) {
     enum { M = 5, N = 4, K = 6 };
     double a[M * K], b[K * N], c[M * N], *out[8] = { c };
@@ -464,7 +505,7 @@ static void test_matmul_e4m3(void) {
 }
 
 // A unit is an independent part of a result, such as a row. An oracle must compute the same outputs one unit per
-// call and all units in one call. Outputs whose pointers are NULL are not written.
+// call and all units in one call, without writing to NULL.
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
@@ -519,7 +560,6 @@ static void test_verifier(void) {
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
         check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains the result and the expected value");
-        // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
         double nan = kbki_from_bits(0x7FF8ull << 48);
         kbk_narrow(KBK_T, d, &nan, got + 77 * size, 1);
@@ -662,14 +702,12 @@ static void test_choices(void) {
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one matrix needs the same workspace as matmul");
     check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
-    // with an odd K, the workspace also holds aligned copies of A and B
     few.k = 131071;
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
     check(kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == 0, "no workspace if there are many tiles");
 }
-// Rows that are not 32-byte aligned load slowly.
 static void test_choices_off_sectors(void) {
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         kbk_shape off = shape(1432, 2776, 3544), on = shape(1440, 2784, 3552);
@@ -705,9 +743,8 @@ static void test_tf32(void) {
     check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "without tf32, truncating 13 bits fails");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32: an error of 2^-9 fails");
-    // A is copied if it is not contiguous along K; B is copied if, in addition, TMA cannot load it
     for (int i = 0; i < 6; i++) {
-        s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3; // too small for split-K
+        s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 30 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 41 * 4;
         check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
@@ -758,7 +795,6 @@ static void test_launch_arguments(void) {
         a = good, a.s.layout = KBK_TN + 1;
         check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "an unknown layout");
     }
-    // a launch without work accepts null pointers
     kbk_args none;
     memset(&none, 0, sizeof none);
     check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"),
@@ -818,6 +854,7 @@ int main(void) {
     test_tf32();
     test_formulas();
     test_signatures();
+    test_strides();
     test_bytes_are_tensors();
     test_philox();
     test_dropout();

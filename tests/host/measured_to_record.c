@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the fields of a record that come from the measurement, and the flags that kbench sets for samples with a
-// known median. The test also covers when warm-up and sampling end, and how data is placed in shared buffers.
+// known median.
 // a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
 #include <time.h>
 
-// Replaces the host clock by a clock that the test controls.
 static struct {
     bool on;
-    double now; // in ns
+    double now;
 } played;
 int played_gettime(int clock, struct timespec* out);
 int played_gettime(int clock, struct timespec* out) {
@@ -135,8 +134,8 @@ static void test_times(void) {
     CHECK_REAL(more, hypot(own, 1.959964 * 40e-6), 1e-6), CHECK_REAL(wide.time_ms_std, r.time_ms_std, 0);
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
-    // FLOOR is set if 1.96 standard errors of the bias exceed 5 % of the time. If the standard error is 0, FLOOR
-    // is set if the time is below five times the time of an empty kernel (floor_ns).
+    // FLOOR: 1.96 standard errors of the bias exceed 5 % of the time. With a standard error of 0: the time is below
+    // five times the time of an empty kernel (floor_ns).
     static const struct {
         double error, left;
         int want;
@@ -255,7 +254,6 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->call.warm_units = 3;
     CHECK(kbi_warm_enough(run));
-    // the batch size must grow until a batch is long compared to the resolution of the clock
     timer.host_clock = true;
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
@@ -335,14 +333,11 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// Tests for how many launches an implementation is still affected by the implementation that ran before.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
-            for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                // the first `slow` runs are slower by 0.7 %, more than the limit of 0.5 %
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2;
+            for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2;
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
@@ -353,10 +348,7 @@ static void test_settling(void) {
             // the first 3 runs are slower, but the difference does not exceed the scatter of the other runs
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1));
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
-    for (int decay = 4; decay <= 8;
-         // the times fall slowly from run to run, so only a longer trial shows after how many runs they are
-         // constant
-         decay += 4) {
+    for (int decay = 4; decay <= 8; decay += 4) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
@@ -375,7 +367,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(1, KB_F16), ldexp(1, -10), 0), CHECK_REAL(kbi_ulp(1, KB_BF16), ldexp(1, -7), 0);
     CHECK_REAL(kbi_ulp(7.9, KB_F32), ldexp(1, -21), 0), CHECK_REAL(kbi_ulp(-0.3, KB_F16), ldexp(1, -12), 0);
     CHECK_REAL(kbi_ulp(5, KB_I32), 1, 0);
-    // for 0 and for values too small for the type, kbi_ulp returns the smallest positive value of the type
+    // for 0 and values too small for the type: the smallest positive value of the type
     static const double tiny[] = { 0, 1e-300 };
     for (int i = 0; i < 2; i++) {
         CHECK_REAL(kbi_ulp(tiny[i], KB_F32), ldexp(1, -149), 0),
@@ -447,9 +439,8 @@ static void test_stage(void) {
     }
     CHECK(!m.separate);
     m.layout_bytes = 0;
-    // the block is larger than in the first call, so it is not placed in the shared buffers
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate);
-    // once a block is outside, all later blocks are outside, too
+    // after a block without room in the shared memory, later blocks are not placed there either
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
@@ -649,7 +640,6 @@ static void test_rounds_kept(void) {
         }
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
-    // one block outside suffices: the record then reports no shared buffers
     kbi_comparison c = new_contest(2);
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
@@ -752,7 +742,7 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // without saved outputs, a final check needs a block called by pointer whose launches were compared
+    // otherwise a final check needs a block called by pointer whose launches were compared
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
@@ -825,7 +815,7 @@ static void test_may(void) {
         const void* p;
         int64_t n;
         size_t size;
-        const char* message; // "": the arguments are valid
+        const char* message;
     } rows[] = { { p, 100, 1, "" },
                  { p, 101, 1, "fill of 101 words exceeds its block of 100 bytes" },
                  { p + 1, 99, 1, "" },
@@ -897,7 +887,6 @@ static void test_fills(void) {
     }
     CHECK_HAS(run->m.message, "kb_fill takes KB_ZERO");
     kbi_memory_free(run->backend, &run->memory, false, true);
-    // tests copies to and from the host; a copy to the host marks a block as an output
     run = new_run(), kb = new_state(run);
     char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10), *b = (char*)kb_alloc(kb, KB_DEVICE, 1, 20), host[20];
     memset(host, 7, sizeof host);
@@ -932,7 +921,6 @@ static void test_fills(void) {
 // Outputs are restored before the last run, so an output that differs afterwards proves that the last run wrote
 // it.
 static void test_held(void) {
-    // block sizes for which the last compared window ends exactly at, or close to, the end of the block
     static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 };
     for (int i = 0; i < 8; i++) {
         kbi_run* run = new_run();
@@ -949,7 +937,6 @@ static void test_held(void) {
         CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
-        // the last run left the output unchanged, although earlier runs changed it
         CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true));
         out[0] = 3;
         CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
@@ -964,8 +951,6 @@ static void test_held(void) {
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks->changed);
-        // for the next call of the benchmark function, the blocks are kept in the order of allocation, with their
-        // contents
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
         CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
@@ -974,7 +959,6 @@ static void test_held(void) {
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        // if one block has another size than in the call before, all blocks are allocated again
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data);
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false, true);
@@ -982,8 +966,7 @@ static void test_held(void) {
     }
 }
 
-// If the outputs of a verified case could not be restored, a note says that it is unknown which launch wrote these
-// outputs.
+// Without restored outputs, it is unknown which launch wrote them, and a note says so.
 static void test_unheld(void) {
     for (int i = 0; i < 6; i++) { // i > 0: kb_open; i > 1: large buffers; i != 3: the result was verified
         bool embedded = i > 0, large = i > 1, verified = i != 3;
@@ -1004,7 +987,6 @@ static void test_unheld(void) {
     }
 }
 
-// Tests the detection of a call whose data is all constant.
 static void test_constant(void) {
     for (int how = 0; how < 9; how++) {
         kbi_run* run = new_run();
@@ -1021,7 +1003,6 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    // for each overwritten byte outside a block, a message gives the distance to the block
     for (int k = 0; k < 4; k++) {
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
@@ -1039,8 +1020,8 @@ static void test_constant(void) {
     }
 }
 
-// The memory use of a call is the size of its tracked blocks plus the growth of the memory pool. A call uses at
-// least as much memory as the free memory of the device decreased during the call.
+// A call uses its tracked blocks plus the growth of the memory pool, but at least as much as the free memory of
+// the device decreased.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1067,8 +1048,7 @@ static void test_taken(void) {
         CHECK_INT(run->m.host_memory, 9);
         run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
     }
-    // each process shifts the memory of a case by a number of bytes: the first process by 0, later processes by a
-    // multiple of the guaranteed alignment
+    // the first process shifts its memory by 0 bytes, later processes by a multiple of the guaranteed alignment
     int64_t different = 0;
     kbi_backend gpu = kbi_cpu;
     gpu.gpu = true;
@@ -1181,7 +1161,6 @@ static void test_nvtx(void) {
             CHECK_INT(heard.e.category, 0);
         CHECK((heard.e.colour & 0xff404040u) == 0xff404040u);
         uint32_t colour = heard.e.colour;
-        // the colour of an NVTX range depends on the operation
         other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour);
         other = 0, kbi_nvtx_show(&other, "other", "op2"), CHECK(heard.e.colour != colour);
         heard.starts = 1 + named;
@@ -1189,8 +1168,7 @@ static void test_nvtx(void) {
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ends, named + 1);
     }
-    // the NVTX range of a case contains one range for each phase, one after another; a copy of the case that
-    // --rotate makes has no ranges
+    // one range for each phase, one after another; a copy for --rotate has no ranges
     static const struct {
         kbi_phase phase;
         const char* name;
@@ -1258,7 +1236,6 @@ static struct {
 } looks;
 static bool opens_0(kb_state* kb) { return (void)kb, looks.opened[0]++, true; }
 static bool opens_1(kb_state* kb) { return (void)kb, looks.opened[1]++, true; }
-// simulates an instrument that fails to open and has reported the reason
 static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; }
 static bool opens_3(kb_state* kb) { return (void)kb, looks.opened[3]++, true; }
 static int64_t looks_begin(kb_state* kb) { return (void)kb, ++looks.begun; }
@@ -1320,14 +1297,13 @@ static void test_wall(void) {
     CHECK(kbi_measure_wall_bias() >= 1e-3);
     // samples that another process interrupted are discarded, but at most a third of the samples plus 8
     kbi_turn here_now = kbi_turn_now();
-    if (here_now.waits < 0 || here_now.ran <= 0) return; // the system has no scheduler statistics
+    if (here_now.waits < 0 || here_now.ran <= 0) return;
     for (int kind = 0; kind < 4; kind++) {
         run = new_run();
         run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;
         kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
-            // repeats the check if the scheduler interrupted this test itself
             for (int again = 0; again < 5 && !lost; again++) {
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
                 int64_t was = kbi_meter.disturbed;
@@ -1385,7 +1361,6 @@ static void test_amounts(void) {
         CHECK_THAT(kbi_failed(run), "amount %d", i);
     }
     CHECK_REAL(run->m.items, 8, 0);
-    // kb_count adds counters that the benchmark itself counted
     char name[70], unit[40];
     memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
     run = new_run(), kb = new_state(run);
@@ -1522,7 +1497,6 @@ static void test_call_clear(void) {
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    // the program cannot return to the working directory, because that directory was deleted
     snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear();
     CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }

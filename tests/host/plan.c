@@ -22,7 +22,6 @@ static bool parse(const char* line) {
     return kbi_options_parse(&options, argc, argv);
 }
 
-// The last value of each range is accepted, the next is rejected.
 static void test_limits(void) {
     static const struct {
         const char *in, *out;
@@ -469,7 +468,6 @@ static void check_plan(const char* line, int groups, int all, const char* want) 
     if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK_THAT(strcmp(shown(&plan), want) == 0, "%s: %s", line, shown(&plan));
     CHECK_THAT(plan.groups == groups && plan.n_all == all, "%s: %d groups of %d", line, plan.groups, plan.n_all);
-    // cases of other shards come after those of this shard
     for (int i = 0; i < plan.n_all; i++) {
         int same = 0;
         for (int k = 0; k < plan.n_all; k++) same += plan.cases[k].place == plan.cases[i].place;
@@ -502,7 +500,6 @@ static void test_plans(void) {
     CHECK(!plan_of(&plan, "--op b --size small --dtype f64") && !plan.cases);
     CHECK(!plan_of(&plan, "--op nothing") && !plan_of(&plan, "nothing") && !plan_of(&plan, "("));
     CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001"));
-    // 1200 cases, so the array of the plan grows several times
     CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));
     CHECK_INT(plan.n, 1200), CHECK_INT(plan.groups, 600);
     for (int i = 0; i < plan.n; i++) CHECK(plan.cases[i].group == i / 2 && plan.cases[i].place == i + 1);
@@ -547,7 +544,6 @@ static void test_listed(void) {
     check_list("--list --op c", "c/impl=gpu\nc/impl=cpu\n");
     check_list("--list-ops", "a   one two\nb fwd bwd  f32 bf16  one\nc   gpu cpu\n");
     check_list("--list-ops --op b,c -v", "b fwd bwd  f32 bf16  one\nc   gpu cpu\n    gpu        a note\n");
-    // --list-ops prints each value of a list exactly once, as a complete word
     check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n");
     check_list("--list-sizes --op b", "b                small    n=4\nb                large    n=8\n"
                                       "b                large    n=16\n");
@@ -580,7 +576,7 @@ static void test_seconds(void) {
     }
 }
 
-// A program may declare at most 16 axes. The text of a KB_SIZE axis must be a valid list of sizes.
+// A program may declare at most 16 axes.
 static void test_declared(void) {
     static const struct {
         const char* spec;
@@ -619,8 +615,7 @@ static void test_declared(void) {
     }
 }
 
-// Entries are sorted by file and line, regardless of the order of registration. All entries of an operation follow
-// the first entry of this operation.
+// Entries are sorted by file and line, regardless of the order of registration.
 static void test_registry(void) {
     static kb_entry all[] = { { .operation = "zebra", .implementation = "two", .file = "b", .line = 7 },
                               { .operation = "zebra", .implementation = "three", .file = "b", .line = 7 },

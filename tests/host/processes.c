@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests --procs with known differences between processes: the mean, interval, median process, flags and
-// comparisons in the record. The test also covers the failure of one of several processes, and the order in which
-// processes run. Without arguments, this program is the test; with arguments, it is a benchmark program whose
-// times are computed by hashed() or read from tables.
+// comparisons in the record. Without arguments, this program is the test; with arguments, it is a benchmark
+// program whose times are computed by hashed() or read from tables.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -17,10 +16,7 @@ static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 };
 // time of the baseline divided by time of its A/A control, per process
 static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 };
 
-static double hashed(const char* name,
-                     // returns a pseudo-random number from 0 to 1 that depends on the case, the process and the
-                     // run
-                     int placement) {
+static double hashed(const char* name, int placement) {
     const char* world = getenv("PROCS_WORLD");
     uint64_t z = kbi_hash(1469598103934665603u + (uint64_t)(placement + (world ? 100 * atoi(world) : 0)) * 977, name);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -178,7 +174,6 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        // the largest error among all processes
         CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9);
         CHECK_INT(number(0, "samples"), 30);
         // details come from the process with the median time; of two processes, from the faster one
@@ -195,7 +190,6 @@ static void test_times(void) {
     run("", "--op alone --iters 3 --procs 5");
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
-    // one of five processes is 10 % slower; the interval includes the time of this process
     run("", "--op slow --iters 30 --procs 5");
     CHECK(number(0, "time_ms_ci_high") > 0.0107 && number(0, "precision") > 0.05);
     CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // NOISY is set although the interval within each process is narrow
@@ -203,7 +197,6 @@ static void test_times(void) {
     CHECK(!strstr(said, "+-:"));
 }
 
-// A warning is reported if more than half of the processes raised it.
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
@@ -227,8 +220,7 @@ static const char* logged(void) {
     return text;
 }
 
-// A case that fails in one process has failed and is not run again. Cases that do not fail get times from all
-// processes.
+// A case that fails in one process is not run again.
 static void test_faults(void) {
     static const struct {
         const char *op, *flag, *message;
@@ -279,7 +271,7 @@ static void test_contest(void) {
     CHECK_STR(get(mine, "verdict"), "\"FASTER\"");
     CHECK_REAL(number(base, "speedup"), 1, 1e-12);
     CHECK_STR(get(base, "verdict"), "null");
-    // the scripted times of the control equal those of the baseline, so the noise floor is 0
+    // the control has the scripted times of the baseline, so the noise floor is 0
     CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9);
     CHECK_STR(get(base, "winner"), "\"mine\"");
     CHECK_STR(get(base, "winner_certain"), "true");
@@ -290,7 +282,6 @@ static void test_contest(void) {
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"FASTER\"");
-    // the A/A control also runs with --procs
     run("", "--op contest --iters 30 --procs 5");
     CHECK_REAL(number(record("contest/impl=mine"), "noise_floor"), 0, 1e-9);
     CHECK_INT(number(record("contest/impl=base"), "samples"), 30);
@@ -422,15 +413,13 @@ static void test_laps(void) {
     char line[64];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(first, "\n"), first);
     CHECK_INT(times_in(first, line), times_in(first, "simulated"));
-    run("",
-        "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time"); // --sort sorts the table, but not the file
+    run("", "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time");
     CHECK(strstr(said, "n=20") && strstr(said, "n=20") < strstr(said, "n=19 "));
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
 // Simulated cases of 2 us to 5 ms, in which the processes differ by 1 %. The interval from five processes covers
-// the median of 15 other processes in 95 % of the cases. The interval from one process covers the median of the
-// other processes in less than half of the cases.
+// the median of 15 other processes in 95 % of the cases, the interval from one process in less than half.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

@@ -74,7 +74,7 @@ KBENCH(streams) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
     kb_bytes(kb, 3.9e9);
 }
-KBENCH(dies) { // a benchmark that ends its process if the process is profiling
+KBENCH(dies) {
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
         put(kb->stream, KERNEL, &plain, 5000);
@@ -152,7 +152,6 @@ static void test_profile(void) {
     said("; no copy overlaps a kernel");
     CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "the longest operation is listed first");
 
-    // In a comparison, all implementations with a time are profiled. The work of a reset is not part of the block.
     run("VIRTUAL_CUPTI=1 --op rivals --profile");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 3);
@@ -219,7 +218,7 @@ static void test_sums(void) {
     CHECK_INT(p.device[0].calls, 3);
     CHECK_REAL(p.device[0].total, 300, 1e-12);
     CHECK_REAL(p.device_ns, 400, 1e-12);
-    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // the mean span of the two runs
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.gaps, 0.5, 1e-12);
     CHECK_REAL(p.gap_ns, 25, 1e-12);
@@ -280,8 +279,8 @@ static void test_code(void) {
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's file");
     remove("build/test/host/cuobjdump");
-    // kbench builds a shell command from the path of cuobjdump, the kernel and the file. If a name contains a
-    // character that the shell could interpret, kbench builds no command.
+    // The path of cuobjdump, the kernel and the file become a shell command, unless a name has a character that a
+    // shell could interpret.
     static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
                                               { "cuobjdump", "$(b)" },  { "cuobjdump", "a'b" },
                                               { "cuobjdump", "a\nb" },  { "cuobjdump", "`b`" },
@@ -308,9 +307,8 @@ static double counted(int i, const char* name) {
     return at ? strtod(at + strlen(key), NULL) : (double)NAN;
 }
 
-// Tests hardware counters, and the results that kbench derives from counters: the flags DECLARED_BYTES and
-// DECLARED_FLOPS, and the bound of a case. L2 has 60 MiB. Each simulated GPU operation takes 1 ms; with a shorter
-// time, the declared bytes would give a rate above the peak.
+// L2 has 60 MiB. Each simulated GPU operation takes 1 ms; with a shorter time, the declared bytes would give a
+// rate above the peak.
 static void test_counters(void) {
 #define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
 #define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
@@ -322,7 +320,7 @@ static void test_counters(void) {
     CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
     CHECK(isnan(counted(0, "gpu_time_ns"))); // no gpu_time_ns, because it would include the profiler's own work
     CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
-    CHECK_REAL(counted(0, "mine"), 5, 0); // the record has hardware counters and the counter that kb_count set
+    CHECK_REAL(counted(0, "mine"), 5, 0);
     CHECK_STR(text(0, "occupancy_achieved"), "51.5");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "counter_units"), "\"dram_bytes\": \"B\"");
@@ -334,24 +332,23 @@ static void test_counters(void) {
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 954 MiB"), said("dram_pct 91 %"), said("intensity_dram 1");
-    // The profiled range lasts four times as long as the block. A percentage of the elapsed time of the range is
-    // therefore multiplied by four, to give a percentage of the time of the block.
+    // The profiled range lasts four times as long as the block, so percentages of its elapsed time must be
+    // multiplied by four.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
-    // a percentage of active cycles does not depend on the length of the range, so kbench does not multiply it
+    // active cycles do not depend on the length of the range
     CHECK_REAL(counted(0, "tensor_pct"), 15, 0);
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // When a short kernel ends, some of its writes have not reached DRAM, so the counters of DRAM are too low. For
-    // a short kernel, kbench therefore names memory as the bound if the rate from the measured time is close to
-    // the copy peak and no other unit is busier.
+    // Some writes of a short kernel reach DRAM after its end, so the counters of DRAM are too low. Memory is the
+    // bound also if the rate from the measured time is close to the copy peak and no other unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "message"), "bound by memory: DRAM 40 %, L2 30 %, tensor cores 0 %, copy roof 9");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
-        " --op streams --counters=few --hot"); // with --hot, the case may read from L2 instead of DRAM
+        " --op streams --counters=few --hot");
     CHECK_STR(text(0, "bound"), "\"latency\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
@@ -359,7 +356,7 @@ static void test_counters(void) {
     // A cold launch must find no data in L2; otherwise --counters withholds its time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
-    CHECK(isnan(counted(0, "evicted_pct"))); // a hot case has no eviction kernel, so the counter is missing
+    CHECK(isnan(counted(0, "evicted_pct")));
     run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 4);
@@ -387,19 +384,17 @@ static void test_counters(void) {
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times the bytes of kb_bytes");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
-    // with --hot, the bytes that kb_bytes declares are compared with the L2 traffic
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
-    // Declared operations: 1e9.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
     CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // the intensity uses the declared operations
-    CHECK(isnan(counted(0, "intensity_l2")));       // no L2 traffic
+    CHECK(isnan(counted(0, "intensity_l2")));
     CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // without declared operations, the counted operations are used
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0);
     CHECK_REAL(counted(0, "intensity_l2"), 0.5, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
         "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
@@ -408,7 +403,7 @@ static void test_counters(void) {
     CHECK_REAL(counted(0, "intensity_dram"), 1, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
         "500000000 --op one --counters");
-    CHECK(isnan(counted(0, "intensity_dram"))); // operations on tensor cores are not counted
+    CHECK(isnan(counted(0, "intensity_dram")));
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
     CHECK_HAS(text(0, "message"),
@@ -416,7 +411,6 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times the operations of kb_flops");
-    // The busiest unit determines the bound.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"latency\"");
@@ -436,7 +430,6 @@ static void test_counters(void) {
     start("--op one --counters=many");
     CHECK_INT(code, 2);
     said("--counters takes few, usual or all, or names of metrics");
-    // If counters are unavailable, the times are still reported.
     static const struct {
         const char *how, *line;
     } rows[] = {
@@ -465,7 +458,7 @@ static void test_counters(void) {
 // The virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is followed by a
 // gap of 400 ns.
 static void test_energy(void) {
-    run("--op one,declares --energy --no-isolate"); // with --no-isolate, and without CUPTI
+    run("--op one,declares --energy --no-isolate");
     CHECK_INT(code, 0);
     CHECK_REAL(atof(text(0, "energy_mj")), 5.4, 1e-3);
     CHECK_REAL(atof(text(0, "idle_power_w")), 80, 0.1);
@@ -507,7 +500,6 @@ static void test_energy(void) {
     said("--energy: this option profiles GPU work, which --device cpu and a build without CUDA cannot run");
 }
 
-// If profiling fails, the times are still reported, and one line says how to fix the failure.
 static void test_failures(void) {
     static const struct {
         const char *how, *line;
@@ -533,7 +525,7 @@ static void test_failures(void) {
     CHECK_INT(file.n, 2);
     said("dies/impl=default is not profiled: signal 6 (Aborted)"), said("plain 8 40.00 us 100%");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
-    run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no GPU work
+    run("VIRTUAL_CUPTI=1 --op on_host --profile");
     CHECK_INT(code, 0);
     not_said("on the GPU in");
 }

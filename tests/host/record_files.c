@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests record files when writes fail. Records that cannot be written yet are kept, then written later or reported
-// as lost. Other files in the folder stay unchanged, except temporary files of a killed run. The target of a
-// symbolic link is replaced atomically.
+// as lost.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -175,8 +174,7 @@ static void test_full(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// kbench waits for a slow reader as long as the reader accepts data. If the reader accepts no data, the wait times
-// out.
+// kbench waits for a slow reader as long as the reader accepts data. Otherwise the wait times out.
 static void test_slow(void) {
     enum { SIZE = 300000 };
     static char some[SIZE];
@@ -246,7 +244,7 @@ static void test_beside(void) {
 
 // --- opening and replacing files ---
 
-static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: opening succeeds
+static void opens(const char* json, const char* jsonl, const char* says) {
     kbi_store s;
     hear();
     bool good = kbi_store_open(&s, json, jsonl);
@@ -270,8 +268,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // a symbolic link: kbench replaces its target and keeps the file mode, even if a benchmark function changes
-    // the working directory
+    // the target of a symbolic link is replaced and keeps its mode, even if a benchmark function changes the
+    // working directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -282,7 +280,6 @@ static void test_open(void) {
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
     CHECK_INT(count(text_of("lines"), "\n"), 2);
-    // --json names a file by a relative path, and the file does not exist yet
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
     // an empty array replaces no earlier results
@@ -298,7 +295,7 @@ static void test_open(void) {
     kb_result_free(&r);
 }
 
-// An incomplete last line of a killed run gets a newline. --resume replaces the whole file atomically.
+// An incomplete last line of a killed run gets a newline.
 static void test_lines(void) {
     static const char* const before[] = { "", ONE "\n", ONE };
     kb_result r = record("one");
@@ -335,7 +332,6 @@ static void test_lines(void) {
     CHECK_INT(files(), 0);
 }
 
-// kbench overwrites a file only if it is empty or begins like a record file.
 static void test_ours(void) {
     static const struct {
         const char* text;
@@ -350,7 +346,7 @@ static void test_ours(void) {
                  { "[package]\nname = \"x\"\n", false, false },
                  { "[core]\n\tbare = false\n", false, false },
                  { "[] and more", false, false },
-                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted by another tool
+                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false },
                  { "[\n  {\n    \"name\":\"x\",\n    \"operation\":\"y\"\n  }\n]", true, false },
                  { " [ ] ", true, false },
                  { "[\n{\"name\": \"x\"}\n]\n", false, false },
@@ -385,15 +381,13 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Another program changes a JSON Lines file while a run writes to this file. After the run, the records of the run
-// must be in this file or in a second file in the same folder.
+// Another program changes a JSON Lines file while a run writes to this file.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        // late = 1: the file changes after the last record is written; late = 0: before the last record is written
         for (int late = 0; late < 2; late++) {
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
@@ -410,7 +404,6 @@ static void test_changed(void) {
             case CUT: put("l", ONE "\n"); break;
             case OTHERS: put("n", "another tool\n"), rename(in("n"), in("l")); lost = true; break;
             case GROWN: CHECK(truncate(in("l"), (off_t)strlen(was)) == 0); break;
-            // another run with --resume replaces the file by a new file
             case REWRITTEN: put("n", was), rename(in("n"), in("l")); break;
             case FOLDER: unlink(in("l")), mkdir(in("l"), 0777); break;
             }
@@ -430,8 +423,8 @@ static void test_changed(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// Only one process at a time writes to a file. A second process waits for the end of the first process. If the
-// first process does not end in time, the second process writes to another file in the same folder.
+// Only one process at a time writes to a file. A second process waits for the first, and after some time writes to
+// another file in the same folder.
 static void test_locked(void) {
     int ends[2];
     char byte = 0;
@@ -451,7 +444,6 @@ static void test_locked(void) {
     CHECK(read(ends[0], &byte, 1) == 1 && byte == 1);
     waited = 0, opens(NULL, in("l"), "another process has locked it"), CHECK_THAT(waited >= 10000 && waited < 10100, "%d ms", waited);
     kill(child, SIGKILL), waitpid(child, NULL, 0);
-    // another process locks the file during the run and never releases the lock
     char beside[60];
     CHECK(kbi_store_open(&s, NULL, in("l")));
     child = fork();
@@ -533,7 +525,6 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            // the record has "one" as its name and as its operation
             CHECK_INT(count(got, "\"one\""), 2);
         }
         CHECK(kbi_store_close(&s)), close(reader);

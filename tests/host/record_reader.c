@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the reader of records. Each key must get the value that was written, from JSON arrays and JSON Lines, and
-// from old and damaged files.
+// Each key must get the value that was written, from JSON arrays, JSON Lines, and old and damaged files.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -14,8 +13,7 @@ static void put_file(const char* text, size_t n) {
     if (f) fclose(f);
 }
 
-// Reads the file and returns the messages that kbench printed to stderr. The returned text stays valid for the
-// next three calls of this function.
+// Reads the file and returns the messages that kbench printed to stderr.
 static const char* said(kbi_records* r, bool* good) {
     static char out[4][2000];
     static int turn;
@@ -112,8 +110,6 @@ static void test_round_trip(void) {
 }
 
 #define A "{\"name\": \"a\", \"operation\": \"o\""
-// Each row contains the text of a file, its number of records (-1: the file is rejected), and a part of the
-// message.
 static const struct file {
     const char* text;
     int n;
@@ -133,7 +129,6 @@ static const struct file {
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
     { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
     { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
-    // these files have a line that ends in the middle of a record
     { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
     { A "}\n{\"na\n" A "}", 2, ":2: this line ends in the middle of a record" },
@@ -259,7 +254,7 @@ static void test_large(void) {
     static const struct {
         const char *before, *again, *after;
         int times;
-        const char* says; // says: expected message; "": the file is accepted
+        const char* says;
     } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
@@ -292,14 +287,13 @@ static void test_large(void) {
     CHECK_HAS(said(&r, &good), "params: more than 256 values");
     kbi_records_free(&r);
     kbi_text_free(&axes);
-    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // zero bytes at the end of the file, as after a power failure
+    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7);
     CHECK_HAS(said(&r, &good), ":2: this line ends in the middle of a record");
     CHECK(good && r.n == 1);
     kbi_records_free(&r);
 }
 
-// A record replaces an earlier record of the same measurement. If two records with the same name come from two
-// runs or two benchmarks, both are kept.
+// Two records with one name from two runs or two benchmarks are both kept.
 static void test_again(void) {
     kbi_records r;
     bool good;
@@ -321,8 +315,7 @@ static void test_again(void) {
     kbi_records_free(&r);
 }
 
-// Schemas 1 and 2 had a key `mode`; its value is read as cache and timer, regardless of the position of the key.
-// Records are written in the current schema.
+// Schemas 1 and 2 had a key `mode` for cache and timer.
 static void test_older(void) {
     static const struct {
         const char *keys, *cache, *timer;
@@ -386,7 +379,6 @@ static void test_env(void) {
 
 // --- lines as --resume reads them ---
 
-// The beginning of a JSON record: name and operation, without the closing brace.
 #define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
 
 static int past_of(const char* text) {
@@ -397,7 +389,7 @@ static int past_of(const char* text) {
 }
 
 static void test_resume(void) {
-    // a record matches a case if all keys that identify program, machine and seed match; other keys do not matter
+    // all keys that identify program, machine and seed must match; other keys do not matter
 #define PAST(name, binary, more) "{\"name\": \"" name "\", \"operation\": \"o\", \"binary\": \"" binary "\", " more "}"
 #define HERE "\"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1"
     static const struct {
@@ -446,7 +438,7 @@ static void test_resume(void) {
                  { "{", false, false },
                  { "{\"name\":", false, false } };
     static const struct {
-        const char* line; // line: the last line of the file, which has no newline
+        const char* line;
         bool record, old;
     } last[] = { { RECORD("all") ", \"status\": \"ok\"}", true, false },
                  { RECORD("torn") ", \"status\": \"o", false, true },
@@ -497,7 +489,6 @@ static void test_resume(void) {
 
 // --- files that are written ---
 
-// kbench may overwrite a file only if the file is empty or begins with the signature of its type.
 static void test_marks(void) {
     static const kbi_signature mark = { "# A", "mark", 2 }, whole = { "", "mark", 1 };
     static const struct {
@@ -538,12 +529,10 @@ static const char* heard(void) {
     return out;
 }
 
-// Tests the exit code for each --fail-on and each possible outcome of a case. Each outcome is tested alone, and
-// with a second case that cannot be compared.
+// Tests the exit code for each --fail-on and each possible outcome of a case.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        // outcome `none`: nothing was compared
         int regressed, improved, more, less, open, added, removed, recovered, missed, none;
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
@@ -605,7 +594,7 @@ static void test_race_budget(void) {
 
 static void test_goals(void) {
     static const struct {
-        const char *text, *name; // name NULL: not a goal
+        const char *text, *name;
         bool patterns, least, strict;
         double value;
     } goals[] = { { "time_ms<=0.5", "time_ms", false, false, false, 0.5 },
@@ -646,7 +635,6 @@ static void test_goals(void) {
     }
 }
 
-// Records from several shards are sorted into the order of the plan.
 static void test_shards(void) {
     static const struct {
         const char *name, *shard;
@@ -702,7 +690,6 @@ static void test_shards(void) {
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));
 }
 
-// Each case keeps the index that it has in the first round.
 static void test_race(void) {
     static kb_result first[5], later[6];
     static const struct {
@@ -740,7 +727,6 @@ static void test_race(void) {
     first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
 }
 
-// If a killed run left an incomplete last line, kbench first ends this line with a newline.
 static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
@@ -766,7 +752,6 @@ static void test_added(void) {
         kbi_text_free(&got), kbi_text_free(&here);
     }
     for (int i = 0; i < 2; i++) kb_result_free(&r[i]);
-    // a pipe that the reader opens later
     kbi_text pipe = { NULL, 0, 0 };
     kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);
     CHECK(mkfifo(pipe.s, 0600) == 0);
@@ -780,7 +765,7 @@ static void test_added(void) {
     int file = kbi_open_in_place(pipe.s), status = -1;
     CHECK(file >= 0);
     if (file >= 0) close(file);
-    kill(reader, SIGKILL), waitpid(reader, &status, 0); // the reader may still wait for a writer
+    kill(reader, SIGKILL), waitpid(reader, &status, 0);
     unlink(pipe.s), kbi_text_free(&pipe);
 }
 

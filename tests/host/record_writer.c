@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests kb_write_json and the formatting of numbers. Values read from a written file must equal the original
-// values, for any contents of strings and any decimal point of the locale.
+// Values read from a file of kb_write_json must equal the original values, for any strings and any decimal point
+// of the locale.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "json.h"

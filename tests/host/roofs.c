@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how rates are judged against simulated peaks. A case whose rate exceeds the device's peak gets the flag
-// ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
-// applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
-// worker has died. Without arguments, this program is the test; with arguments, it is a benchmark program whose
-// times are set to 10 us.
+// ABOVE_ROOF and no time. Each peak is measured once per run, when a case first needs it, even if a worker dies in
+// between. Without arguments, this program is the test; with arguments, it is a benchmark program whose times are
+// set to 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -202,8 +201,7 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // The record names the arithmetic peak even if memory is the bound. In a memory-bound case, the percentage of
-    // the arithmetic peak is below the percentage of the memory peak.
+    // The record names the arithmetic peak even if memory is the bound.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
@@ -235,8 +233,7 @@ static void test_rows(void) {
     for (int i = 0; i < KBI_ROOFS; i++) CHECK_INT(measured(kbi_roof_names[i]), 1);
 }
 
-// Without cuBLASLt, the peaks of the tensor cores are unknown. For these peaks, kbench then neither sets
-// ABOVE_ROOF nor reports a percentage.
+// Without cuBLASLt, the peaks of the tensor cores are unknown.
 static void test_no_cublas(void) {
     run("no cublas", "--exclude ^dies");
     check_roof("f32", "f32", 55 / 0.6);
@@ -250,23 +247,22 @@ static void test_no_cublas(void) {
     CHECK_STR(get("memory_first", "compute_roof"), "null");
     // no percentage: the unknown arithmetic peak may be the bound
     check_roof("neither_much", "", 0);
-    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // a rate above a known peak still gets ABOVE_ROOF
+    check_roof("x_f32_said", "ABOVE_ROOF", 0);
     check_roof("x_f64", "ABOVE_ROOF", 0);
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak, so fp8 data is judged by the peak of another type. If a peak exists
-// but its measurement failed, no other peak replaces it.
+// Without fp8 units, fp8 data is judged by the peak of another type. If a peak exists but its measurement failed,
+// no other peak replaces it.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
     check_roof("fp8_said", "", 0);
-    check_roof("fp8_s", "ABOVE_ROOF", 0); // fp8 data without fp8 units is computed in f16 or bf16
+    check_roof("fp8_s", "ABOVE_ROOF", 0);
     check_roof("x_unsaid", "ABOVE_ROOF", 0);
     check_roof("bf16_s", "bf16", 71.5 / 0.72);
 }
 
-// kbench measures only the peaks that the cases need, and each peak only once, even if a worker ended in between.
 static void test_lazily(void) {
     run("", "--op f32,bf16_s,reads_said");
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -311,7 +307,7 @@ static void test_judge(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(&m.roofs, i, planted(i), planted(i), 0);
-    snprintf(m.cache, sizeof m.cache, "hot"); // with --hot, the rate of data in L2 can exceed the copy peak
+    snprintf(m.cache, sizeof m.cache, "hot");
     kb_result r = judged(&m, 4e12 * SECONDS, NAN);
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
@@ -319,7 +315,7 @@ static void test_judge(void) {
     r = judged(&m, NAN, 2000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // the case is cold, but its data is so small that a cache may still hold the data
+    // a cache may still hold data that is so small
     snprintf(m.cache, sizeof m.cache, "cold");
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));
@@ -338,8 +334,6 @@ static void test_judge(void) {
     r = judged(&m, NAN, 1000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // A rate above the peak of one core is not an error, because caches and other threads can make the case
-    // faster.
     m.arithmetic = 0, m.core = 1;
     r = judged(&m, 9e12 * SECONDS, 300e12 * SECONDS);
     CHECK(!above(&r));
@@ -350,7 +344,7 @@ static void test_judge(void) {
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
     kb_result_free(&r);
-    m.dtype = KB_BF16; // a core computes bf16 in f32
+    m.dtype = KB_BF16;
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK_STR(r.roof, "f32");
     CHECK_REAL(r.gpu_efficiency, 500, 1e-9);
@@ -373,14 +367,12 @@ static void test_core(void) {
         CHECK(r.took[which[i]] > 0);
     }
 #ifndef TEST_SANITIZE // left out under a sanitizer, which slows every memory access
-    // Reading is at least as fast as the reading half of a copy.
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
 #endif
     // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
     CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
-    // the f32 peak must be about twice the f64 peak, because f32 has twice as many SIMD lanes; on a busy machine,
-    // both peaks are measured again
+    // f32 has twice as many SIMD lanes as f64; on a busy machine, both peaks are measured again
     double ratio = 0, f32 = 0, f64 = 0;
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);

@@ -294,7 +294,7 @@ static void test_not_finite(void) {
 
 static void test_modes(void) {
     begin("modes");
-    for (int share = 5; share <= 95; share += 5) { // modes 8 % apart, 1 % wide
+    for (int share = 5; share <= 95; share += 5) {
         plant(200, 0.004, 0, 0, 0, 0);
         for (int64_t i = 0; i < 200; i++) sample[i] *= (i * 7) % 20 < share / 5 ? 1.08 : 1.0;
         const kb_stats s = kb_summarize(sample, 200);
@@ -304,7 +304,7 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
     sample[11] = 5600 * 1.034;
     sample[77] = 5600 * 1.048;
-    sample[50] = 56000; // one outlier; the gap below it is wider than the gap between the two modes
+    sample[50] = 56000;
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320;
     CHECK(kb_summarize(sample, 100).bimodal);
@@ -328,7 +328,7 @@ static void test_quantised(void) {
             CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
         }
     }
-    // although the interquartile range is 0, the next clock tick is not an outlier
+    // the interquartile range is 0, but the next clock tick is not an outlier
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536;
     kb_stats s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
@@ -435,8 +435,8 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(1.02, 1.05, 0.01, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.90, 0.97, 0.01, 0.0) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.995, 1.005, 0.01, 0.0) == KB_EQUIVALENT);
-    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over FASTER
-    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over SLOWER
+    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT);
+    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT);
     CHECK(kbi_judge_ratio(1.002, 1.006, 0.0, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 1.03, 0.01, 0.0) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED);
@@ -485,10 +485,10 @@ static void test_spread(void) {
     CHECK(s[0].n == 5 && s[0].mean == 3 && s[0].df == 4);
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
-    kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
+    kbi_spread_of(alone, 5, 1, time, 1.0, s);
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // by chance, the processes of case 1 scatter a tenth as much as those of case 0; pooling then raises the
-    // estimated scatter of case 1, but does not lower that of case 0
+    // by chance, case 1 scatters a tenth as much as case 0; pooling raises the scatter of case 1, but does not
+    // lower that of case 0
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
@@ -503,7 +503,7 @@ static void test_spread(void) {
     CHECK(s[1].n == 1 && s[1].mean == 7 && is_nan(s[1].lo) && is_nan(s[1].hi));
     CHECK(s[2].n == 0 && is_nan(s[2].mean) && is_nan(s[2].lo));
     CHECK(s[3].n == 3 && s[3].lo == 2 && s[3].hi == 2);
-    // cases whose durations are unknown are pooled as if all had the same duration
+    // cases of unknown duration are pooled as if all had the same duration
     const double unknown[] = { NAN, 0, -1 };
     kbi_spread_of(four, 3, 3, unknown, 0.0, s);
     CHECK(s[1].sd > 0.1 + 1e-3);
@@ -527,7 +527,6 @@ static void test_add(void) {
 
 // -- Monte-Carlo -------------------------------------------------------------------------------------------
 
-// Returns the percentage of intervals of log-normal AR(1) samples that contain the true median (1).
 static double coverage(int64_t n, double rho, double sigma, int runs) {
     int held = 0;
     for (int r = 0; r < runs; r++) {
@@ -642,8 +641,7 @@ static void test_parts(void) {
     CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
     CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
     CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
-    // outliers lie more than 1.5 (mild) or 3 (severe) interquartile ranges beyond the quartiles; an interquartile
-    // range below the clock's resolution is replaced by the resolution
+    // an interquartile range below the clock's resolution is replaced by the resolution
     kb_stats s = kbi_stats_none(10);
     const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
     s.p25 = 10, s.p75 = 20;
@@ -669,7 +667,7 @@ static void test_parts(void) {
                  { 100, 90, 0, 0.1, 0, -1, 0, 1 },     { 100, 93, 0, 0.1, 0, 1, 0, 0 } };
     for (int i = 0; i < COUNT(rows); i++) {
         const int low = rows[i].low, in = rows[i].between, n = rows[i].n;
-        for (int k = 0; k < n; k++) { // the upper group scatters: half of its samples differ from its median
+        for (int k = 0; k < n; k++) {
             const int at = k - low - in;
             x[k] = k < low ? 1 : at < 0 ? 1 + rows[i].gap * (k - low + 1) / (in + 1) : 1 + rows[i].gap;
             if (at >= 0)
@@ -704,8 +702,7 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
-    // a case whose processes have exactly equal times does not change the scatter of the other cases, whatever its
-    // index is
+    // a case of exactly equal times does not change the scatter of other cases
     kbi_spread agreed[5], without[4];
     for (int c = 0; c < 4; c++) {
         const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
-// of any size, and find the case that killed a worker. The test also covers how the supervisor requests the next
-// case and divides the time of --budget.
+// of any size, and find the case that killed a worker.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -26,7 +25,6 @@ static int played_kill(pid_t process, int number) {
 #undef poll
 #undef kill
 
-// FIRST: index in the plan of the first case of the group; CASES: number of cases in the group
 enum { FIRST = 5, CASES = 3 };
 
 static kb_entry entry;
@@ -72,8 +70,7 @@ static void test_possible(void) {
     const struct {
         int type, index;
         uint64_t size;
-        // measuring: the message is valid while the worker measures cases; looking: while the worker profiles
-        // cases
+        // whether the message is valid while the worker measures cases (measuring) or profiles cases (looking)
         bool measuring, looking;
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
@@ -195,7 +192,7 @@ static void test_lost(void) {
     }
     CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
     s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
-    lost(s, 1, 0), CHECK_INT(s->done, 0); // the group has no case left that could have caused the crash
+    lost(s, 1, 0), CHECK_INT(s->done, 0);
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 0, SIGTERM);
     CHECK(!wanted[2]), CHECK_INT(s->group.current, -1), CHECK(s->worker.failed);
@@ -208,8 +205,7 @@ static void test_lost(void) {
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
 
-// A worker that does not exit is killed after two seconds. The supervisor does not wait if the worker has already
-// exited.
+// A worker that does not exit is killed after two seconds.
 static void test_leaving(void) {
     for (int stays = 0; stays < 2; stays++) {
         int ends[2], status;
@@ -294,7 +290,6 @@ static void test_spent(void) {
     }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    // no case has begun yet, so this message does not belong to a case
     kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine);
     g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
@@ -362,8 +357,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // The time of one share of --budget: the remaining time, minus the average overhead of all remaining cases,
-    // divided by the number of remaining shares.
+    // A share is the remaining time, minus the average overhead of all remaining cases, divided by the number of
+    // remaining shares.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);
@@ -378,8 +373,7 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // The budget is over if a process has no time left for the next batch. If a batch needs several processes,
-    // process 0 stops early: it leaves process 1 as much time as process 0 used.
+    // If a batch needs several processes, process 0 leaves process 1 as much time as process 0 used.
     static const struct {
         // times in seconds: until is the end of the budget; the batch began at 10 s
         int until, begun, process, processes, now;

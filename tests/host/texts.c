@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include "kit.h"
 
-// Captures a stream until caught() is called.
 static struct {
     FILE* to;
     int stream, kept;
@@ -74,7 +73,6 @@ static void test_names(void) {
     kbi_nearest best = { "tanhh", NULL, 64 };
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
-    // if two names are equally near, the first one is suggested
     CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1);
     static const char* const parts[][2] = { { "p99", "time_ms_p99" },
                                             { "min", "time_ms_min" },
@@ -182,7 +180,7 @@ static void test_columns(void) {
     CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1024"), CHECK_STR(cell("ecc"), "yes");
     r->verdict = KB_FASTER;
     CHECK_STR(cell("speedup"), "1.23");
-    // the unit suits the largest value, provided that the smallest value stays readable
+    // the unit suits the largest value if the smallest value then stays readable
     kbi_cell c = cell_of("items/s");
     static const struct {
         double a, b, scale;
@@ -200,11 +198,11 @@ static void test_columns(void) {
         CHECK(kbi_cell_reads(&c, all, 3) == (i != 7));
     }
     c.scale = 1;
-    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50; // 200000 items/s needs kitems/s
+    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50;
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
-    rows[0].items_per_second = 0.001; // 0.001 is not readable in any unit of this column
+    rows[0].items_per_second = 0.001;
     CHECK(!kbi_cell_reads(&c, all, 3));
     c = cell_of("time"), c.scale = 1; // the unit is ms, although us would suit better
     rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
@@ -214,7 +212,7 @@ static void test_columns(void) {
     // 0.05 s is still readable, so the unit is s
     c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50;
     CHECK(kbi_cell_reads(&c, all, 3));
-    c.scale = 1e3, rows[0].time_ms = 100; // 100000 us
+    c.scale = 1e3, rows[0].time_ms = 100;
     CHECK(!kbi_cell_reads(&c, all, 3));
     for (int i = 0; i < 3; i++) kb_result_free(&rows[i]);
 }
@@ -240,7 +238,6 @@ static void test_progress(void) {
         double finished;
         const char* says;
     } left[] = { { 380, "  10 s left" }, { 90, "  5 min left" }, { 300, "  90 s left" }, { 295, "  1.6 min left" } };
-    // 10 s have passed; every finished group took exactly the time that it was allowed
     for (int i = 0; i < 4; i++) {
         p.last = 0, p.began = kbi_now() - 10 * (int64_t)1000000000;
         p.finished = p.took = left[i].finished, p.group_began = 0;
@@ -336,8 +333,7 @@ static void test_shown(void) {
     CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
-    // a number in a file has the fewest digits (15, 16 or 17) from which the same double is read back; the format
-    // is that of printf
+    // the fewest of 15, 16 or 17 digits from which the same double is read back
     uint64_t state = 7;
     for (int i = 0; i < 30000; i++) {
         char want[40];
@@ -563,14 +559,14 @@ static void test_pipes(void) {
     int then = dup(1);
     CHECK_INT(then, open_now + 1);
     close(open_now), close(then);
-    kbi_open_standard_files(); // no standard file descriptor is missing, so nothing is opened
+    kbi_open_standard_files();
     then = dup(1), CHECK_INT(then, open_now), close(then);
     then = dup(0), close(0);
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
-    // kbi_high_file returns a descriptor of at least 100, if the limit allows, because other code may close low
-    // descriptors; the descriptor is closed on exec
+    // kbi_high_file returns a descriptor of at least 100 if the limit allows, because other code may close low
+    // ones
     int high = kbi_high_file(1);
     CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
     struct rlimit few, was;
@@ -600,7 +596,7 @@ static void test_order(void) {
 }
 
 static void test_no_memory(void) {
-#ifndef TEST_SANITIZE // under a sanitizer, a malloc that is too large ends the process
+#ifndef TEST_SANITIZE
     char got[300];
     int status = 0;
     FILE* f = tmpfile();
@@ -767,7 +763,6 @@ static void test_tools(void) {
         kbi_go_name(&t, names[i][0]);
         CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
     }
-    // Markdown shows a limited number of counters of an operation and reports how many it omits
     kb_param counters[40];
     char counter_names[40][8];
     kb_result of[2];
@@ -878,7 +873,7 @@ static void test_choice(void) {
     }
     CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
     for (int name = 62; name < 66; name++)
-        for (int said = 126; said < 130; said++) { // option values whose length is close to the size of the buffer
+        for (int said = 126; said < 130; said++) {
             memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
             const char* end = kbi_where_next(many, key, value);
             CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
@@ -930,7 +925,6 @@ static void test_sweeps(void) {
         CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
         kbi_sweep_of(&s, s.timed, &swept);
         CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
-        // swept axes are sorted: the axis with the most values comes first
         CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m");
         CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
         CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
@@ -998,7 +992,6 @@ static void test_metrics(void) {
     CHECK(kbi_metric_of(KBI_METRIC_ROOF, &r, v) && v[0] == 50 && v[1] == 12.5 && v[2] == 100);
     CHECK(!kbi_metric_of(KBI_METRIC_GFLOPS, &r, v));
     static const double broken[][2] = { { NAN, 8 }, { 1, NAN }, { 0, 8 }, { -1, 8 }, { 4, 3 }, { 1, INFINITY } };
-    // a record with an invalid interval is drawn with an interval of zero width, at the median
     for (int i = 0; i < KBI_COUNT(broken); i++) {
         r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
         CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
@@ -1024,8 +1017,7 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // samples of cases with very different medians are drawn relative to their medians; the axis ends a little
-    // above most samples
+    // cases with very different medians: each sample is relative to its case's median
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1039,15 +1031,12 @@ static void test_metrics(void) {
     r.time_ms_p95 = 30;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
-    // if the records have no percentiles, the range of the axis is computed from the medians alone
     r.time_ms_p5 = r.time_ms_p95 = NAN;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
     kb_result_free(&r), kb_result_free(&other);
 }
 
-// Tests the display width of characters (the first and last of each range), the part of a text that fits in a
-// given width, and how a long text is shortened in the middle.
 static void test_room(void) {
     static const struct {
         unsigned from, to;
@@ -1093,7 +1082,6 @@ static void test_room(void) {
     }
 }
 
-// Tests numbers with units. The name of a case is printed after its row, or on a new line if the row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1177,7 +1165,6 @@ static void test_ceilings(void) {
     r[0].copy_roof_gbps = 4000, r[0].read_roof_gbps = 4400, r[0].compute_roof = "f32",
     r[0].compute_roof_gflops = 60000;
     r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
-    // a record of an old version, which does not name its peak
     r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30;
     r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
     kbi_subset lot = { all, 4 };
@@ -1189,7 +1176,7 @@ static void test_ceilings(void) {
     CHECK_STR(c.compute[0].name, "f32"), CHECK_STR(c.compute[1].name, "f16"), CHECK_REAL(c.compute[1].of, 9e5, 0);
     CHECK_STR(c.compute[2].name, "f64"), CHECK_REAL(c.compute[2].of, 25000, 1e-12);
     CHECK_REAL(kbi_ceiling_most(c.memory, 3), 4400, 0), CHECK_REAL(kbi_ceiling_most(c.compute, 0), 0, 0);
-    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records contain the name of their peak
+    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1;
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
     r[3].compute_roof = NULL, r[3].roof = "read", r[2].roof = NULL, r[2].bound = "compute";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
-// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
-// longer for launches with many kernels. Two pairs of events around the same work give different times. A closed
-// launch gate blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA
-// runtime, the driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. It simulates the disturbances of a real device:
+// event overhead and its drift, the cost of loading arguments after an eviction, and longer event times for
+// launches with many kernels. Two pairs of events around the same work give different times. A closed launch gate
+// blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the
+// driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -88,7 +88,7 @@ static int virtual_dlclose(void* library);
 
 // --- the runtime ---
 
-typedef struct function { // a kernel function, or a kernel node of a graph, with its launch properties
+typedef struct function {
     char name[64];
     size_t bytes;                // of its arguments
     int blocks, threads, shared; // number of blocks, threads per block, bytes of shared memory; 0: not set
@@ -96,7 +96,6 @@ typedef struct function { // a kernel function, or a kernel node of a graph, wit
     bool dry; // cannot write
 } function;
 
-// Kernels of the self-test: row k holds the kernels of the k-th loaded module.
 static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
@@ -135,7 +134,7 @@ struct CUstream_st {
 
 static struct device {
     double now;   // ns
-    double drift; // drift of the event overhead, ns
+    double drift;
     int launches, events;
     int device;
     // evicted: the caches do not hold the kernel arguments; pending: an event waits for its kernel
@@ -146,14 +145,14 @@ static struct device {
     bool aside;            // a kernel left persisting data in L2, which survives evictions
     double cycles;         // SM clock in cycles per ns (GHz); 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
-    bool no_copies;        // copies fail
+    bool no_copies;
     bool preempted;        // the next cudaDeviceSynchronize takes 200 us longer, because the host is preempted
     bool busy;             // every cudaDeviceSynchronize takes 200 us longer, because another stream is busy
     struct CUgraph_st* capture;
     // spoiled: error that invalidated the stream capture; last: the value that cudaGetLastError returns
     cudaError_t spoiled, last;
-    cudaError_t broken;        // a kernel failed: all later calls fail
-    bool reset;                // the device was reset, so objects created before the reset are invalid
+    cudaError_t broken;
+    bool reset;
     cudaStream_t destroyed;
     size_t used;
     bool zeros; // the last memset wrote zeros
@@ -190,7 +189,6 @@ static cudaError_t did(cudaError_t e) {
     return e;
 }
 
-// Returns whether a stream is being captured, after making the capture fail.
 static bool forbidden(void) {
     if (gpu.capture) did(gpu.spoiled = cudaErrorStreamCaptureUnsupported);
     return gpu.capture != NULL;
@@ -209,10 +207,10 @@ static struct tracing {
     void (*request)(uint8_t**, size_t*, size_t*);
     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
     unsigned on;
-    double host; // host clock, ns
+    double host;
     unsigned correlations;
     bool switched; // CUPTI tracing was switched on or off since the last kernel launch
-    int kernels;   // number of kernels of the timed block that CUPTI has recorded
+    int kernels;
     activity records[1 << 14];
     int n;
 } tracing;
@@ -248,7 +246,7 @@ static void trace(const operation* o, double start) {
     if (r && o->kind == KERNEL) {
         r->kernel.start = (uint64_t)start;
         r->kernel.end = (uint64_t)(start + o->ns);
-        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // the record of every n-th kernel is lost
+        const char* loses = getenv("VIRTUAL_CUPTI_LOSES");
         bool own = strncmp(o->of->name, "kbi_", 4) == 0;
         if (loses && !own && ++tracing.kernels % atoi(loses) == 0) r->kernel.start = r->kernel.end = 0;
         r->kernel.name = o->of->name;
@@ -382,7 +380,7 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) // a second call of cuptiProfilerInitialize returns an error
+    if (RANGE("cuptiProfilerInitialize"))
         return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
@@ -484,7 +482,6 @@ static void execute(const operation* o, int kernels_behind) {
         while (!*o->flag && kbi_now() - began < limit)
             usleep(200); // waits until the host or the watchdog opens the launch gate
     } else if (o->kind == EVENT) {
-        // each pair of events has its own time offset
         o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index;
         gpu.now += 11;
         gpu.pending = true;
@@ -569,7 +566,7 @@ static cudaError_t submit(cudaStream_t s, operation o) {
     if (virtual_tool && o.kind == KERNEL) drain(s);
     if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s);
     if (o.kind == KERNEL) tracing.switched = false;
-    if (o.kind == WAIT || s->n) // the launch gate is closed, so later work in the stream waits
+    if (o.kind == WAIT || s->n)
         s->queue[s->n++] = o;
     else {
         gpu.now += 3000;
@@ -689,10 +686,12 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
     *free_bytes = *all - gpu.used;
     return cudaSuccess;
 }
+// Returns whether only the first and last 8 KiB of a buffer are set or copied, which takes less time. Tests of the
+// simulated cache (VIRTUAL_L2) read whole buffers.
+static bool light(size_t n) { return n > (size_t)1 << 20 && getenv("VIRTUAL_LIGHT") && !getenv("VIRTUAL_L2"); }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
     called(__func__);
-    // sets only the first and last 8 KiB of the buffer, because no other byte will be checked
-    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20)
+    if (light(n))
         memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
     else if (n <= (size_t)64 << 20)
         memset(p, value, n); // a larger buffer only serves to evict L2, so its bytes are not set
@@ -716,7 +715,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcp
     operation o = { COPY, NULL, (double)n / 2000, NULL, NULL, NULL };
     o.way = kind;
     if (gpu.no_copies) return did(cudaErrorInvalidValue);
-    if (!gpu.capture && getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20)
+    if (!gpu.capture && light(n))
         memcpy(to, from, 1 << 13), memcpy((char*)to + n - (1 << 13), (const char*)from + n - (1 << 13), 1 << 13);
     else if (!gpu.capture && n <= (size_t)64 << 20)
         memcpy(to, from, n);
@@ -868,14 +867,14 @@ static void node_says(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     static uint64_t zeros[512];
     static void* given[] = { zeros };
     if (node_of(n)->of->dry && node_of(n)->of->bytes) p->kernelParams = given;
-    if (strcmp(node_of(n)->of->name, "boxed") == 0) { // 7 x 5 x 3 blocks and 32 x 4 x 2 threads
+    if (strcmp(node_of(n)->of->name, "boxed") == 0) {
         p->gridDim.x = 7, p->gridDim.y = 5, p->gridDim.z = 3;
         p->blockDim.x = 32, p->blockDim.y = 4, p->blockDim.z = 2;
     }
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     called(__func__);
-    node_says(n, p); // fills in the parameters of the node even if this call then fails
+    node_says(n, p);
     return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // launched it
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
@@ -893,8 +892,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    // always fails, so that kbench cannot use cudaGraphKernelNodeGetAttribute: the real function returns
-    // attributes of the compiled kernel instead of attributes of its launch
+    // fails always, because the real function returns attributes of the compiled kernel, not of its launch
     (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }
@@ -912,7 +910,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     operation o = { KERNEL, &whole_graph, 0, NULL, NULL, NULL };
     if (forbidden()) return gpu.spoiled;
     static int launches;
-    for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // 400 ns: the gap between nodes
+    for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400;
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
     if (gpu.at_graph) o.ns += gpu.at_graph();
     if (gpu.cycles > 0) o.ns *= 1.98 / gpu.cycles;
@@ -1027,7 +1025,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
     if (gpu.no_launch && strcmp(of->name, gpu.no_launch) == 0) return 1;
-    if (IS("null")) of->blocks = (int)gx; // a kbi_null launch with several blocks is a marker launch
+    if (IS("null")) of->blocks = (int)gx;
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
              // any launch configuration is accepted for these kernels
@@ -1049,7 +1047,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32 + (spans++ % 3 == 0)) * 32;
         out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : gpu.cycles > 0 ? gpu.cycles : 1.98));
-        o.ns = (double)out[0] + 765 + 16; // launch overhead
+        o.ns = (double)out[0] + 765 + 16;
     }
     return submit(stream, o), 0;
 }
@@ -1096,7 +1094,7 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
-    if (i && virtual_tool) puts("a call was refused"); // imitates the error report of compute-sanitizer
+    if (i && virtual_tool) puts("a call was refused");
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests that the source of the fill kernel and kbi_fill_host of kbench.h give the same bits. The test covers every
-// dtype and kind, several lengths, alignments, seeds and tensors, and elements with large indices. In this test,
-// the source of the fill kernel runs on the host (fill.cu).
+// dtype and kind, several lengths, alignments, seeds and tensors, and elements with large indices.
 #include "test.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

@@ -12,10 +12,9 @@ that this text is up to date.
 Exit codes: 0: the texts are equal, or were written; 1: the texts differ, although nvcc is the version that the header
 names; 2: the script cannot run; 3: the texts differ, and nvcc is another version.
 
-nvcc writes PTX of the newest version for Turing or later, but the functions of engine.cu need neither. This script
-therefore replaces the PTX version by 6.4 and the target by sm_70. If PTX 6.4 or sm_70 lacked an instruction, ptxas
-would reject the PTX (tests/compile/ptx.sh runs ptxas). The script also shortens the PTX: it removes comments and
-white space, shortens the names of parameters, registers and labels, and joins statements to long lines.
+nvcc's PTX is of the newest version and for Turing or later. The functions of engine.cu need neither, so the script
+lowers both, to 6.4 and sm_70; ptxas rejects PTX that needs more (tests/compile/ptx.sh). The script also shortens the
+PTX: no comments and white space, short names, long lines.
 """
 import argparse
 import difflib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Runs the judge on tricks and honest functions. Arguments: one or more of "tricks", "honest", "others", "stage",
-"lists", "arrays", "tensors". Prints FAIL lines and, last, the numbers of passed and failed checks."""
+"lists", "arrays", "tensors"."""
 
 import collections
 import math
@@ -251,9 +251,9 @@ def all_of_it():
 
 
 def again_and_fresh():
-    """Tests on simulated machines how the judge compares repeated with new inputs. An honest function must pass on
-    a machine that is slow after a pause, for long periods, or both. A function that caches its results must be
-    found."""
+    """Tests the comparison of times with repeated and with new inputs, on simulated machines. An honest function must
+    pass on a machine that is slow after a pause, for long periods, or both. A function that caches its results must
+    be found."""
     rng, real, rounds = random.Random(7), kbench._timed, 20 if SHORT else 50
 
     for what, keeps, wakes, spell in (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tests kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, kbench.py measures times as accurately
-as a C program; without CUPTI, the confidence intervals are wider. Ends with "N passed, N failed"."""
+"""Tests kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, kbench.py measures times as accurately as
+a C program; without CUPTI, the confidence intervals are wider."""
 
 import contextlib
 import ctypes

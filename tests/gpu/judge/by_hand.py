@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The library's operations, written in PyTorch differently than in operations.py. The judge must accept every
-function in by_hand.py."""
+"""The library's operations, written in PyTorch differently than in operations.py; the judge must accept each."""
 
 import math
 
