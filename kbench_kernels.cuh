@@ -5139,6 +5139,8 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean,
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
+// Returns v, or 0 if v is infinite: deviations from a mean that is infinite would be NaN, and so would their sum.
+__device__ __forceinline__ float kbki_finite(float v) { return isinf(v) ? 0 : v; }
 // Returns 1 / (number of elements of a row). The asm statement keeps the compiler from moving this division behind
 // the reductions, so that the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
@@ -5148,7 +5150,7 @@ __device__ __forceinline__ float kbki_share(int elements) {
 }
 template <bool Layer>
 __device__ __forceinline__ void kbki_store_moments(float3 m, int64_t row, float* mean, float* rstd) {
-    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // if the mean is infinite, rest is NaN
+    if (Layer && mean) mean[row] = m.x + m.y;
     if (rstd) rstd[row] = m.z;
 }
 template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float x, float3 m, const T* w, const T* b) {
@@ -5165,7 +5167,7 @@ __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T*
     const float first = !Layer || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]), each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
     for (int64_t c = 0; Layer && c < cols; c++) sum.add(kbki_float(x[c]) - first);
-    const float middle = first + sum.get() / (float)cols;
+    const float middle = kbki_finite(first + sum.get() / (float)cols);
     for (int64_t c = 0; c < cols; c++) {
         const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
@@ -5186,7 +5188,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     const float each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
     for (int64_t c = lane; Layer && c < cols; c += 32) sum.add(kbki_float(x[c]));
-    const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols : 0;
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols) : 0;
     for (int64_t c = lane; c < cols; c += 32) {
         const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
@@ -5197,25 +5199,24 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Combines the moments of two disjoint sets of elements. The moments of a set are: number of elements, mean, sum
-// of deviations from this mean, sum of squared deviations.
-__device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
-    const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
-    if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
-    return make_float4(n, mean, fmaf(p.x, a, p.z) + fmaf(q.x, b, q.z),
-                       fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
+/*  Combines the moments of `count` warps, at most Most, to the moments of the row (Chan, Golub & LeVeque 1979).
+    The moments of a warp are float4(number of elements, mean, sum of deviations from this mean, sum of squared
+    deviations). They are converted to deviations from `middle`, the mean of the calling warp, so that one
+    reduction is enough. */
+template <bool Layer, int Lanes = 16, int Most = Lanes>
+__device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int count, float each, float middle) {
+    float2 s = make_float2(0, 0);
+    int i = threadIdx.x % Lanes;
+    do {
+        const float4 v = i < count ? slots[i] : float4{};
+        const float d = v.y - middle;
+        if (Layer) s.x += fmaf(v.x, d, v.z);
+        s.y += Layer ? fmaf(d, fmaf(v.x, d, 2 * v.z), v.w) : v.w;
+        i += Lanes;
+    } while (Most > Lanes && i < count);
+    s = kbki_deviations_all<Layer, Lanes>(s);
+    return kbki_moments<Layer>(middle, s, each);
 }
-
-/*  Combines the moments of the warps that process a row to the moments of the row (Chan, Golub & LeVeque 1979).
-    In lane i of a warp, v holds the moments of warp i: number of elements, mean, sum of deviations from this
-    mean, sum of squared deviations. If the CTA has no warp i, v is zero in lane i. */
-template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
-    if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
-    const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
-    const float2 s = make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w));
-    return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
-}
-
 /*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
     mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
     loaded together with the row, which is faster if all rows are resident at the same time. If not all rows can be
@@ -5244,6 +5245,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
         if (t + u * threads < packs) g[u].load(w + (size_t)(t + u * threads) * Width);
         if (Layer && t + u * threads < packs) h[u].load(b + (size_t)(t + u * threads) * Width);
     }
+    if (Early) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5252,7 +5254,8 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5260,10 +5263,10 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
     s = kbki_deviations_all<Layer>(s);
-    if (t % 32 == 0) slots[t / 32] = make_float4((float)count, middle, s.x, s.y);
+    if (t % 32 == 0) slots[t / 32] = make_float4(Layer ? (float)count : 0, middle, s.x, s.y);
     __syncthreads();
-    const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[t % 32] : float4{}, each);
-    const float shift = (middle - m.x - m.y) * m.z;
+    const float3 m = kbki_warps_moments<Layer, Early ? 16 : 32>(slots, threads / 32, each, middle);
+    const float shift = -m.y * m.z;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * threads >= packs) continue;
@@ -5309,7 +5312,7 @@ __global__ void __launch_bounds__(512)
         if (Layer && t + u * threads < packs) h[u].load(b + (t + u * threads) * Width);
         count += Width * __popc(__ballot_sync(~0u, t + u * threads < packs));
     }
-    const float each_of_warp = count ? 1 / (float)count : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
     int slot = 0, turn = 0;
     for (int64_t row = blockIdx.x; row < rows;
          row += gridDim.x, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
@@ -5326,7 +5329,7 @@ __global__ void __launch_bounds__(512)
             for (int k = 0; k < Width; k++) sum += f[u][k];
         }
         prefetch(row + (int64_t)Stages * gridDim.x, slot);
-        const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
+        const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5334,10 +5337,10 @@ __global__ void __launch_bounds__(512)
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
         s = kbki_deviations_all<Layer>(s);
-        if (t % 32 == 0) slots[turn][t / 32] = make_float4((float)count, middle, s.x, s.y);
+        if (t % 32 == 0) slots[turn][t / 32] = make_float4(Layer ? (float)count : 0, middle, s.x, s.y);
         __syncthreads();
-        const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[turn][t % 32] : float4{}, each);
-        const float shift = (middle - m.x - m.y) * m.z;
+        const float3 m = kbki_warps_moments<Layer>(slots[turn], threads / 32, each, middle);
+        const float shift = -m.y * m.z;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             if (t + u * threads >= packs) continue;
@@ -5388,7 +5391,8 @@ __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5397,12 +5401,11 @@ __global__ void __launch_bounds__(1024)
     }
     s = kbki_deviations_all<Layer>(s);
     kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
-    kbki_cluster_store(slots + rank * (threads / 32) + t / 32, make_float4((float)count, middle, s.x, s.y));
+    kbki_cluster_store(slots + rank * (threads / 32) + t / 32,
+                       make_float4(Layer ? (float)count : 0, middle, s.x, s.y));
     kbki_cluster_barrier();
-    float4 all = {};
-    for (int i = t % 32; i < size * (threads / 32); i += 32) all = kbki_join_moments(all, slots[i]);
-    const float3 m = kbki_warps_moments<Layer>(all, each);
-    const float shift = (middle - m.x - m.y) * m.z;
+    const float3 m = kbki_warps_moments<Layer, 32, KBKI_CLUSTER * 32>(slots, size * threads / 32, each, middle);
+    const float shift = -m.y * m.z;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * threads >= packs) continue;
@@ -5423,12 +5426,14 @@ __global__ void __launch_bounds__(1024)
 
 /*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
     first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
-    b only once for all of its rows. */
+    b only once for all of its rows. For 16-bit types, deviations are based on the mean of the first vector of a
+    row instead of the mean of the row. This mean costs no reduction, and is accurate enough. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
                                int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    constexpr bool First = sizeof(T) == 2;
     const int lane = threadIdx.x % Lanes, packs = (int)(cols / Width);
     const int64_t warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const int64_t row = warp * (Groups * Rows) + threadIdx.x % 32 / Lanes;
@@ -5447,6 +5452,7 @@ __global__ void __launch_bounds__(256)
         if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
         if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
+    if (Rows == 1) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
     float f[Rows][Packs][Width], middle[Rows];
     float2 s[Rows];
@@ -5457,12 +5463,14 @@ __global__ void __launch_bounds__(256)
         for (int u = 0; u < Packs; u++) {
             v[i][u].get(f[i][u]);
 #pragma unroll
-            for (int k = 0; k < Width; k++) middle[i] += f[i][u][k];
+            for (int k = 0; k < Width && (u == 0 || !First); k++) middle[i] += f[i][u][k];
         }
     }
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        middle[i] = Layer ? kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each : 0;
+        middle[i] = !Layer  ? 0
+                    : First ? kbki_finite(__shfl_sync(~0u, middle[i], 0, Lanes) / Width)
+                            : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each);
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -5485,6 +5493,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             float gain[Width], bias[Width];
+            if (Layer) kbki_reread(g[u]), kbki_reread(h[u]);
             g[u].get(gain), h[u].get(bias);
 #pragma unroll
             for (int k = 0; k < Width; k++)
@@ -5519,7 +5528,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[k];
     }
-    const float middle = Layer ? kbki_threads_all<kbki_sum<float>>(sum, slots) * each : 0;
+    const float middle = Layer ? kbki_finite(kbki_threads_all<kbki_sum<float>>(sum, slots) * each) : 0;
     float2 s = one >= 0 ? make_float2(edge - middle, (edge - middle) * (edge - middle)) : make_float2(0, 0);
 #pragma unroll 4
     for (int64_t i = t; i < sp.packs; i += threads) {
@@ -5607,6 +5616,9 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
+    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
+    // are few rows, because its index computations then take too much time.
+    const bool few = n.rows * by8 <= sms * 1536;
     if (!n.whole && by8 <= 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
     if (!n.whole || by32 > 1024)
@@ -5615,17 +5627,18 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
                                 n, n.rows, 512, 0, st);
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
+    if (few && by8 == 32) return kbki_norm_lanes<T, Layer, per8, 32, 1>(n, st);
+    if (few && by16 == 32) return kbki_norm_lanes<T, Layer, per16, 32, 1>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
-    // are few rows, because its index computations then take too much time.
-    const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
     if constexpr (Width == 8)
-        if (packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
+        if (packs <= 128 && n.rows <= sms * 24) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
     if (by16 <= 512 && n.rows * by16 <= sms * 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
+    if (by32 <= 512 && n.rows <= sms)
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, n, n.rows, by32, 0, st);
     if constexpr (Width == 4)
         if (by16 <= 512)
             return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
@@ -5646,7 +5659,7 @@ template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, 
     return kbki_norm_launch(kernel, n, ctas, threads, bytes, st);
 }
 template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
-    constexpr int per8 = 8 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
+    constexpr int per8 = 8 / KBKI_WIDTH(T), per16 = 16 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5655,13 +5668,19 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     // Chooses the smallest cluster with at most 512 threads per CTA, or a larger cluster if there are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
-    const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per SM,
-    // clusters of 8 CTAs leave no SM of a GPC idle.
-    const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
-    return kbki_launch_clusters(
-        early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
-        size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
+    const int64_t share = kbki_ceil(packs, size);
+    const int64_t by8 = kbki_threads(share, per8), by16 = kbki_threads(share, per16);
+    // w and b are loaded early only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per
+    // SM, clusters of 8 CTAs leave no SM of a GPC idle.
+    const auto early = [&](int64_t threads) {
+        return threads <= 512 && n.rows * size * threads <= kbki_sms() * 1024;
+    };
+    const auto kernel = early(by8)    ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true>
+                        : early(by16) ? kbk_layernorm_fwd_cluster_k<T, Layer, per16, true>
+                                      : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>;
+    const int64_t threads = early(by8) ? by8 : early(by16) ? by16 : kbki_threads(share, per32);
+    return kbki_launch_clusters(kernel, size, (int)threads, 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean,
+                                n.rstd, n.rows, n.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
@@ -7355,10 +7374,10 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Processes long rows: reads the logits of a row once for the loss, and a second time, from the end of the row,
-    for the gradient. Threads: number of threads per row, either 32 (a CTA then has four rows) or all threads of a
-    CTA. If the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx
-    may be the same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Reads the logits of a row once for the loss, and a second time, from the end of the row, for the gradient.
+    Threads: number of threads per row, either 8 or 32 (a CTA then has 128 threads), or all threads of a CTA. If
+    the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx may be the
+    same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7382,7 +7401,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if constexpr (!Gradient) return;
     // If one warp processes a row, this __syncwarp is the only barrier between reads and writes of the row. Every
     // lane must have read x before another lane overwrites x, because dx may be the same array as x.
-    if (Threads == 32) __syncwarp();
+    if (Threads <= 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
     const int64_t one = kbki_single(sp, cols, lane);
@@ -7531,11 +7550,14 @@ template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, k
 template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
     if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
-    const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
-    const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
-                        : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
-                                 : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
+    const bool vector = !Gradient || kbki_congruent(io.x, io.dx);
+    // eight lanes process a short row element by element
+    const int threads = io.cols < 200 ? 8 : vector && io.cols <= 256 * Width ? 32 : Many;
+    const auto kernel = threads == 8    ? kbk_cross_entropy_fwd_unroll_k<T, 1, 8, Gradient>
+                        : threads == 32 ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
+                        : vector        ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
+                                        : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
+    kernel<<<(unsigned)kbki_ceil(io.rows, KBKI_ROWS(threads)), KBKI_CTA(threads), 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
     return NULL;
 }
@@ -7634,15 +7656,64 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-template <class T> const char* kbki_ce_bwd_naive(const kbki_ce<T>& io, kbk_stream st) {
-    const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_cross_entropy_bwd_naive_k<T>
-        <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
-    return NULL;
+/*  Processes short rows that do not consist of 16-byte vectors. All rows together are one sequence of vectors. A
+    vector that crosses the end of a row is computed twice, for this row and for the next row. */
+template <class T, int U = 2, int Width = KBKI_WIDTH(T)>
+__global__ void __launch_bounds__(256)
+    kbki_cross_entropy_bwd_packs_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
+                                   int64_t columns, const float2* pair, float scale) {
+    const kbki_span sp = kbki_split<T, Width>(x, rows * columns);
+    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width, r0 = at / columns;
+    const unsigned cols = (unsigned)columns, c0 = (unsigned)(at - r0 * cols);
+    kbki_pack<T, Width> v[U], w;
+    float e[Width], f[Width];
+    const auto row_of = [&](int64_t r) {
+        return pair ? kbki_ce_row<T>(pair[r].x, pair[r].y, scale, __ldg(t + r), cols)
+                    : kbki_ce_row<T>(__ldg(lse + r), __ldg(g), __ldg(t + r), cols);
+    };
+    const auto one = [&](int64_t r, int64_t c) { row_of(r).gradient_at(x + r * cols, dx + r * cols, c); };
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256;
+        if (start + i < sp.packs) kbki_ce_load(v[u], x + at + i * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        // the vector begins in column c of row r
+        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols;
+        const unsigned c = c0 + i * Width - ahead * cols;
+        const int64_t r = r0 + ahead;
+        if (start + i >= sp.packs) continue;
+        if (c + Width > cols && cols < Width) { // the vector may have elements of more than two rows
+#pragma unroll 1
+            for (unsigned k = c; k < c + Width; k++) one(r + k / cols, k % cols);
+            continue;
+        }
+        w = v[u];
+        kbki_ce_row<T> row = row_of(r);
+        row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
+        if (c + Width > cols) {
+            row = row_of(r + 1);
+            row.template gradient_near<Width>(w, (unsigned)row.at + (cols - c));
+            v[u].get(e), w.get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) e[k] = c + k < cols ? e[k] : f[k];
+            v[u].set(e);
+        }
+        v[u].store_cached(dx + at + i * Width);
+    }
+    const int64_t single = blockIdx.x ? -1 : kbki_single(sp, rows * columns, threadIdx.x);
+    if (single >= 0) one(single / cols, single % cols);
 }
+
 template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_naive(io, st); });
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) {
+        const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
+        if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+        kbk_cross_entropy_bwd_naive_k<T>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
+        return (const char*)NULL;
+    });
 }
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
@@ -7657,8 +7728,13 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // rows of fewer than 16 columns have so few vectors that most of the 16 threads per row would be idle
-    if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
+    if (io.cols < 64) {
+        const int64_t ctas = kbki_ceil(io.rows * io.cols, 512 * Width);
+        if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+        kbki_cross_entropy_bwd_packs_k<T><<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows,
+                                                                          io.cols, io.pair, io.scale);
+        return NULL;
+    }
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
