@@ -5,6 +5,7 @@
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
 #include "guarded.h"
+#define KIT_WITHOUT_ADDONS
 #include "kit.h"
 
 #ifdef TEST_SANITIZE
