@@ -995,19 +995,16 @@ typedef struct kbk_layout {
     int64_t size[4], step[4];
 } kbk_layout;
 KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor) {
+    static const char letters[] = "HZBKMSND";
+    const int64_t sizes[] = { s->heads, s->batch, s->batch, s->k, s->rows, s->rows, s->cols, s->cols };
     kbk_layout l = { 0, { 1, 1, 1, 1 }, { 1, 0, 0, 0 } };
     const char* p = strchr(op->signature, '[');
     for (int i = 0; i < tensor && p; i++) p = strchr(p + 1, '[');
     const char* at = p ? p + strcspn(p, "]") - 1 : NULL;
-    // whether the operand is stored transposed, so that its last two dimensions are exchanged
+    // turned: whether the operand is stored transposed
     const int turned = op->family == KBK_GEMM && tensor < 2 && s->layout == (tensor ? KBK_NT : KBK_TN);
     if (!p || !memchr(p, '|', (size_t)(at - p))) return l;
-    for (; at > p; at -= 2, l.dims++)
-        l.size[l.dims < 2 ? l.dims ^ turned : l.dims] = *at == 'H'                 ? s->heads
-                                                        : *at == 'Z' || *at == 'B' ? s->batch
-                                                        : *at == 'K'               ? s->k
-                                                        : *at == 'M' || *at == 'S' ? s->rows
-                                                                                   : s->cols;
+    for (; at > p; at -= 2) l.size[l.dims < 2 ? l.dims++ ^ turned : l.dims++] = sizes[strchr(letters, *at) - letters];
     for (int d = 1; d < l.dims; d++) {
         l.step[d] = s->strides[tensor][d - 1];
         // unsigned, because kbk_check_shape rejects products that overflow only afterwards
@@ -1126,8 +1123,7 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
         const kbk_layout l = kbk_layout_of(op, s, i);
         const int empty = !l.size[0] || !l.size[1] || !l.size[2] || !l.size[3];
         for (int d = 0; d < 4; d++) {
-            // number of elements that the dimensions with smaller strides span
-            double span = 1, step = (double)l.step[d];
+            double span = 1, step = (double)l.step[d]; // span: of the dimensions with smaller strides
             if (d && given[d - 1] < 0) return "a stride is negative";
             if (d && given[d - 1] && d >= l.dims) return "this operation has no such stride";
             if ((double)l.size[d] * step > limit) return "a tensor spans more than 2^56 elements";
@@ -8852,8 +8848,7 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
     // leading dimensions: elements between consecutive rows of A, of B, or of C in memory
     int64_t lda, ldb, ldc;
-    // bitwise OR of the row length, the leading dimension and the batch stride of A, of B, and of C. If a power of two
-    // divides this number, it divides all three.
+    // row length | leading dimension | batch stride: a power of two that divides this number divides all three
     int64_t unit_a, unit_b, unit_c;
     // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
     // grid.y is limited to 65535
@@ -8898,8 +8893,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether all rows of a matrix can be accessed in 16-byte vectors: every row starts on a 16-byte boundary, and
-// no vector covers elements of a row and elements behind it. p: first row; unit: see kbki_mm.
+// Returns whether all rows of a matrix consist of aligned 16-byte vectors. p: first row; unit: see kbki_mm.
 template <class T> bool kbki_mm_wide(const T* p, int64_t unit) {
     return kbki_aligned(p, 16) && unit % KBKI_WIDTH(T) == 0;
 }
@@ -10670,8 +10664,7 @@ const char* kbki_mma_align(const T** p, int64_t* unit, int64_t* ld, int64_t* str
     *p = *room, *unit = *ld = pitch, *stride = lines * pitch, *room += all * pitch;
     return kbki_launched();
 }
-// Returns whether all rows of an operand can be accessed in 16-byte vectors, at least after kbki_mma_align has copied
-// them.
+// Returns whether kbki_mm_wide holds for an operand, at least after kbki_mma_align has copied it.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t unit) { return kbki_aligned(p, 16) || unit % 8; }
 // Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
 // workspace; a->workspace is set to the remaining part.
@@ -15489,8 +15482,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
 // error.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// kbk_to_doubles converts stored elements to doubles, like kbk_widen. kbk_from_doubles converts doubles to stored
-// elements, like kbk_narrow.
+// kbk_to_doubles is kbk_widen; kbk_from_doubles is kbk_narrow.
 KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
 KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
 // Checks output k as kbk_verify does. Returns 1 if the output is correct, else 0.
