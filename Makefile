@@ -14,7 +14,7 @@ $(error NVCC=$(NVCC) cannot be run; NVCC= builds everything with $(CC))
 endif
 endif
 
-# compute capabilities of this machine's GPUs, in nvidia-smi's notation (9.0); empty in CI or without a GPU
+# compute capabilities of this machine's GPUs as nvidia-smi prints them (9.0); empty in CI or without a GPU
 GPU = $(eval GPU := $(if $(CI),,$(sort $(shell \
         nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | grep -xE '[0-9]+\.[0-9]+'))))$(GPU)
 
@@ -31,7 +31,7 @@ arch_flag = $(if $(filter sm_%,$(1)),-gencode=arch=compute_$(1:sm_%=%)$(comma)co
 comma := ,
 ARCHFLAGS = $(foreach a,$(ARCH),$(call arch_flag,$(a)))
 
-# calls of cuBLAS are compiled if its header is found; the program loads the library at run time
+# calls of cuBLAS are compiled if its header is found; the library is loaded at run time
 CUDA_INCLUDE := $(NVCC_BIN)../include
 CUBLAS = $(if $(NVCC_BIN),$(if $(wildcard $(CUDA_INCLUDE)/cublas_v2.h $(NVCC_BIN)../targets/*/include/cublas_v2.h),-DKBK_CUBLAS))
 
@@ -90,8 +90,8 @@ help:
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
 	@echo 'Variables for the command line: CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES. NVCC= builds without nvcc.'
 
-# results.json may only hold a run of all operations: the default selection or --all. If all ARGS are in WHOLE,
-# make run writes results.json. With other ARGS (a filter, --op, --fast, --hot, --device, ...), make run writes
+# results.json may only hold a run of all operations. If all ARGS are in WHOLE, make run writes results.json. With
+# other ARGS (a filter, --op, --fast, --hot, --device, ...), make run writes
 # $(BUILD)/results.json. With ARGS in LOOK, make run only prints text and writes no records.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
 LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
@@ -103,9 +103,9 @@ run: $(BUILD)/suite
 	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for a run of all operations)')
 	$(BUILD)/suite $(outputs) $(ARGS)
 
-# The suite is rebuilt if its command changes (nvcc, GPU, flags). If ptxas cannot analyse the registers of wgmma
-# instructions, it serialises them, which more than halves their speed. ptxas reports serialised instructions only
-# as a note, so the recipe prints a warning.
+# The suite is rebuilt if its command changes (nvcc, GPU, flags). ptxas serialises wgmma instructions whose
+# registers it cannot analyse, which more than halves their speed. It reports them only as a note, so the recipe
+# prints a warning.
 serialised := C75(08|1[0-5]|17|19|20)|wgmma.*serialized
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
 	@rm -f $@
@@ -121,8 +121,8 @@ $(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(compile_c) $< -o $@ $(LIBS)
 
-# Compiles the kernels and kbench to object files. A program that is linked with the object files does not compile
-# the kernels again. An object file is rebuilt if its command changes.
+# Object files of the kernels and of kbench, for programs that then compile no kernel. An object file is rebuilt if
+# its command changes.
 ifeq ($(NVCC),)
 kernels:
 	@echo 'make kernels: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1
@@ -170,7 +170,6 @@ $(BUILD)/examples/%: examples/%.cu $(HEADERS)
 
 # compute-sanitizer checks the GPU tests of the kernels, and a small program that runs the device code of kbench.h
 sanitizer := $(firstword $(wildcard $(NVCC_BIN)compute-sanitizer) $(shell command -v compute-sanitizer 2> /dev/null))
-# GPU tests that no script runs
 SANITIZE_TESTS := $(filter-out $(patsubst %.sh,%.cu,$(wildcard tests/gpu/*.sh)),$(wildcard tests/gpu/*.cu))
 sanitize:
 	$(run_tests) --sanitize host

@@ -1145,7 +1145,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 -----------------------------------------------------------------*/
 
 // Most functions below run once per case; they are not optimised, which shortens compilation. Functions that loop
-// over data are between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE marks functions that are always optimised.
+// over data are between KBI_SLOW_END and KBI_SLOW_BEGIN.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
@@ -1311,7 +1311,6 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return (char*)(n ? memcpy(p, s, n) : p);
 }
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
-// Returns a copy of s; free it with KBENCH_FREE.
 static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
 struct kb_text { // text that grows; s is NULL or ends with a 0
@@ -1394,7 +1393,7 @@ static bool kbi_invisible(unsigned code) {
         if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
-static bool kbi_starts_invisible(const char* s) { // whether the first character of s is invisible
+static bool kbi_starts_invisible(const char* s) {
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
@@ -1449,7 +1448,6 @@ static void kbi_json_real(kbi_text* t, double x) {
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-// Prints a text as one line and frees the text.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
     kbi_clean(&line, text->s);
@@ -1519,12 +1517,12 @@ static int kbi_distance(const char* a, const char* b) {
     return rows[(i - 1) % 3][n];
 }
 
-typedef struct kbi_nearest { // the offered name that is most similar to the wanted one
+typedef struct kbi_nearest {
     const char* wanted;
     const char* name;
     int distance;
 } kbi_nearest;
-// Considers name. A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
+// A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1549,7 +1547,7 @@ typedef struct kbi_map { // hash table with linear probing
     kbi_mapped* slots;   // at most half of the slots are used
     size_t n, size;      // number of used slots; number of all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // a map of which only the keys matter
+typedef kbi_map kbi_set;
 
 // Returns the slot of a key, or a free slot for kbi_map_take. The slot is valid until the next kbi_map_find.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -1616,7 +1614,6 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Sets the function pointer *function to a function of a library; to NULL if there is none.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1626,14 +1623,13 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
   >>log       foundation: warnings and errors, one line each, on stderr.
 -----------------------------------------------------------------*/
 
-// State of the process: its name, and what constructors and the program register.
 static struct kbi_process {
     const char* program; // program name, which begins each message; NULL: kbench
     bool quiet;          // --quiet: print errors only
     const char* usual;   // options of kb_default; NULL: none
-    kb_entry* entries;   // list of registered entries
+    kb_entry* entries;
     int entry_count;
-    const kb_entry* last_entry; // last entry of the list
+    const kb_entry* last_entry;
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
@@ -1694,7 +1690,6 @@ static bool kbi_read_all(int file, void* to, size_t n) {
     return !n;
 }
 
-// Appends the rest of an open file to out, at most `most` bytes.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     char some[4096]; // small, because the stack of kbi_startup_read may be small
     ssize_t n = 1;
@@ -1705,7 +1700,6 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file for reading; if pipes is set, also a pipe or a character device.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1732,7 +1726,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// Copies the first line of a regular file without the line end, at most size - 1 bytes. False: nothing was read.
+// Copies the first line of a regular file without the line end, at most size - 1 bytes.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -1779,12 +1773,12 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     return errno = why, good && ours;
 }
 
-static size_t kbi_folder_length(const char* path) { // length up to the last slash; 0: there is no slash
+static size_t kbi_folder_length(const char* path) {
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path, without symbolic links; the caller frees it. The file need not exist.
+// Returns the absolute path, without symbolic links; the caller frees it.
 static char* kbi_real_path(const char* path) {
     char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
@@ -1880,18 +1874,18 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
 
 // --- output files: replaced at the end, written in place (pipe, device, stdout), or appended to under a lock ---
 typedef struct kbi_out {
-    const char* option;        // option name without --, for messages
+    const char* option;
     char* path;                // absolute, without links
     const kbi_signature* mark; // kind of the file; kbi_line_mark: records are appended under a lock
     struct stat old;           // state of the file to replace; st_nlink 0: there is no file
     int file;                  // descriptor: device, pipe, file to append to, stdout (1); -1: a file is replaced
     kbi_text waiting;          // not written yet
     // only for kbi_line_mark
-    kbi_text written; // text that this process wrote
+    kbi_text written;
     off_t end;        // size of the file after the last line of this process
     bool lockless;    // whether the file system has no locks
     bool unsafe;      // whether fsync failed after a write
-    bool moved;       // whether kbi_out_move changed path
+    bool moved;
 } kbi_out;
 typedef kbi_out kbi_lines;
 static void kbi_out_free(kbi_out* o) { // does not write `waiting` to the file
@@ -1985,8 +1979,8 @@ static bool kbi_out_move(kbi_out* o) {
     return o->moved = true;
 }
 
-// Writes all waiting text. Replaces the old file, or writes a new file beside it if another process changed the old
-// file. Returns false with errno 0 if a message was printed.
+// Replaces the old file, or writes a new file beside it if another process changed the old file. Returns false
+// with errno 0 if a message was printed.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
     int file = o->file;
     if (file >= 0) {
@@ -2002,7 +1996,6 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     return kbi_out_open(l, option, path, &kbi_line_mark, false);
 }
 
-// Returns whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
@@ -2048,7 +2041,7 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes all waiting lines, then checks all lines in the file. Returns false with errno 0 if a message was printed.
+// Writes all waiting lines, then checks all lines in the file.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
@@ -2189,7 +2182,6 @@ static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
 }
 
-// Parses "2" or "0,4-7". Returns false if the text is invalid.
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -2461,7 +2453,6 @@ static uint64_t kbi_value_bits(double value, int dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// Computes the bits of the four elements 4 * block to 4 * block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -3051,10 +3042,10 @@ typedef struct kbi_matched {
     bool passed;
     double error;       // largest error, in the unit of the tolerance; infinite for a wrong NaN or infinity
     int64_t worst, bad; // index of the element with the largest error, -1: none; number of failed elements
-    double got, want;   // values of element number `worst`
+    double got, want;
 } kbi_matched;
 
-static double kbi_ulp(double x, kb_dtype dtype) { // unit in the last place of x in dtype; integers: 1
+static double kbi_ulp(double x, kb_dtype dtype) {
     int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
     if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
@@ -3178,7 +3169,7 @@ static const char kbi_apart_note[] = // note in the record of a case that was co
     "measured one after another, not in interleaved rounds: kbench has no fibers for this C library and "
     "processor. --procs 5 compares over several processes";
 
-typedef struct kbi_registered { // the registered implementations, in the order of the source
+typedef struct kbi_registered {
     kb_entry** of;
     int n;
 } kbi_registered;
@@ -3194,18 +3185,18 @@ typedef struct kbi_verdict {
     int32_t captures;  // 1: stream capture accepts every call of the block
     int32_t followed;  // 1: the calls were recorded; 0: this machine cannot inspect any case
     int64_t work;      // number of calls that submit work to a stream
-    char message[320]; // error message, with the name of the call
-    char note[320];    // note for the record
+    char message[320];
+    char note[320];
 } kbi_verdict;
 
-typedef struct kbi_recipe { // how to measure, from the command line or from a kb_desc
+typedef struct kbi_recipe {
     kbi_target target;
     int device;
     kbi_mode mode;
     kbi_timing timing;
     bool verify, audit;          // verify: run kb_check; audit: inspect the timed block
     bool fresh;                  // run kb_check also with two other inputs
-    bool looked;                 // nothing is timed, because an external profiler runs
+    bool looked;
     unsigned inside;             // mask of the instruments that profile the untimed block; 0: none
     const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
     uint64_t seed;
@@ -3282,7 +3273,7 @@ static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: not known
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // a value of kb_count or a hardware counter
+typedef struct kbi_counter {
     char name[64], unit[32];
     double value;
 } kbi_counter;
@@ -3302,7 +3293,7 @@ typedef struct kbi_measured {
     int32_t launches;            // launches per sample; a sample is the mean of their times
     int64_t retaken;             // number of samples that were repeated because the process or the gate stalled
     int32_t others;              // number of other processes on this GPU
-    int32_t dtype;               // kb_dtype of the elements
+    int32_t dtype;
     int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
     int32_t core;                // 1: roofs are peaks of one core of the host
     int32_t debug_build;         // 1: the benchmark's file was compiled without optimisation
@@ -3311,13 +3302,13 @@ typedef struct kbi_measured {
     uint64_t flags;
     char message[1024];
     char cache[8], timer[8]; // cache "": host work
-    int64_t n, rounds;       // number of samples and of rounds
+    int64_t n, rounds;
     double* samples;         // ns per launch; a process that receives this struct allocates its arrays
     double* round_ns;        // ns per launch for each round of a comparison
     double* control_ns;      // ns per launch of the A/A control for each round; NULL: not the baseline
     int32_t arms, contest;   // number of compared implementations; plan index of the first one
     double bias_ns, floor_ns, wall_ns, step_ns; // step_ns: tick of the timer / launches; NaN: not known
-    int32_t kept;                               // kbi_kept
+    int32_t kept;
     double bias_error_ns;                       // standard deviation of bias_ns
     double bias_apart_ns;                       // part of bias_error_ns that differs between launch shapes
     double bytes, flops, items;                 // NaN: not given
@@ -3328,11 +3319,11 @@ typedef struct kbi_measured {
     int64_t registers, shared_bytes, local_bytes;
     double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // in MHz, MHz, W and degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // lowest and highest SM clock in MHz during the samples
+    double clock_low, clock_high;
     char throttle[96];
     int64_t preemptions;                      // number during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // in MHz, in percent of sampling time, in percent of busy time
-    kbi_roofs roofs;                          // peaks of the device at the end of the case
+    kbi_roofs roofs;
     double reached; // bytes per second of a copy, read or write of the same size and cache state; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
@@ -3344,14 +3335,14 @@ typedef struct kbi_machine {
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
     char gpu[96], driver[40], cuda[16], why[200];     // why: reason why no GPU is used
     int64_t memory, l2;
-    kbi_roofs roofs, core;        // peaks of the device; peaks of one core of the host
+    kbi_roofs roofs, core;
     double floor[3], bias[2];     // ns: time of an empty kernel (cold, hot, graph); bias of event times (cold, hot)
     double own_error;             // ns: uncertainty of an empty kernel's fitted duration; 0: it was measured
     double quantum, empty_pair;   // ns: tick of event times; time between two events without work between them
     char truth[64];               // how the bias of event times was found
     double cold;                  // fraction of an L2-sized buffer that is evicted; NaN: not known
     double counted_cold;          // evicted part of an L2-sized buffer in percent, by counters; NaN: not known
-    char counted_why[200];        // why counted_cold is NaN
+    char counted_why[200];
     char tool[24];                // tool that prevents timing, because it changes launches; "": none
     int32_t simulated;            // 1: the tool also changes host work
     char cpus[200], governor[32]; // processors that the process may use; their frequency governor; "": not known
@@ -3377,7 +3368,7 @@ static void kbi_measured_clear(kbi_measured* m) {
     kbi_roofs_clear(&m->roofs);
 }
 
-typedef struct kbi_arithmetic { // peaks of a case's element type
+typedef struct kbi_arithmetic {
     int base;        // peak with which a case is compared; KBI_NO_ROOF: its type has no peak
     unsigned others; // mask of further kbi_roof peaks that the element type may have used
 } kbi_arithmetic;
@@ -3412,7 +3403,7 @@ static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
     return peaks;
 }
 
-static int kbi_traffic_roof(int traffic) { // default: copy
+static int kbi_traffic_roof(int traffic) {
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
@@ -3434,7 +3425,7 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) 
     return best < 0 ? KBI_NO_ROOF : KBI_ABOVE_ALL;
 }
 
-static double* kbi_copy_reals(const void* from, int64_t n) { // returns an array that the caller frees; never NULL
+static double* kbi_copy_reals(const void* from, int64_t n) {
     double* to = KBI_GROW(NULL, double, n + 1);
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
@@ -3446,7 +3437,6 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-// Appends text to a message, after "; " if the message is not empty.
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
@@ -3470,16 +3460,16 @@ enum { KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVEN
 // Resource that limits the number of resident warps on a multiprocessor
 enum { KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID };
 
-typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
+typedef struct kbi_event {
     int64_t start, end;    // ns, on one clock for host and device
-    int64_t bytes;         // size of a copy or a memset
-    int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
+    int64_t bytes;
+    int32_t kind, run;
     int32_t name, cause;   // offset of the name in the texts; index of the submitting call, -1: unknown
     int32_t symbol;        // offset of a kernel's linker name in the texts
     uint32_t lane;         // number of the stream of GPU work, or of the thread of a call
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // resident warps in percent of a multiprocessor's limit; 0: not known
-    int32_t limit;   // KBI_BY_WARPS, ...
+    int32_t limit;
 } kbi_event;
 
 typedef struct kbi_inside { // profile in one block of memory: this structure, then its events, counters and texts
@@ -3487,8 +3477,8 @@ typedef struct kbi_inside { // profile in one block of memory: this structure, t
     int64_t dropped;                 // number of CUPTI records lost because a buffer was full
     int32_t runs, device;
     double energy_mj, idle_w; // energy in mJ per launch, idle power in W; 0: not known
-    char message[400];        // why a requested part of the profile is missing; "": nothing is missing
-    kbi_verdict verdict;      // of the inspection (KBI_WISH_STREAMS)
+    char message[400];
+    kbi_verdict verdict;
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3500,7 +3490,7 @@ static size_t kbi_inside_size(const kbi_inside* in) {
     return (size_t)(kbi_texts_of(in) + in->texts - (const char*)in);
 }
 
-static kbi_inside* kbi_inside_without(const char* why) { // an empty profile with a message; the caller frees it
+static kbi_inside* kbi_inside_without(const char* why) {
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
     in->verdict.flag = -1;
@@ -3523,9 +3513,9 @@ typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MAC
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
-    size_t offset, size; // in kb_result
+    size_t offset, size;
     const char *group, *meaning;
-    bool withheld; // whether the value is null in a case without a time
+    bool withheld;
     kbi_source source;
     size_t from; // offset in kb_stats, kbi_measured or kbi_machine
 } kbi_key;
@@ -3545,7 +3535,7 @@ static const kbi_key kbi_keys[] = {
 enum { KBI_SCHEMA = 3 };
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
-static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
+static const char* kbi_verdict_name(kb_verdict v) {
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
     return names[v];
 }
@@ -3570,7 +3560,7 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
-static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets a value to null, or a list to empty
+static void kbi_field_clear(kb_result* r, const kbi_key* key) {
     void* field = (char*)r + key->offset;
     memset(field, 0, key->size);
     if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
@@ -3591,8 +3581,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the members of *from to all keys with this source. A text is a char array in *from; an empty text becomes
-// NULL.
+// A text is a char array in *from; an empty text becomes NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3616,7 +3605,7 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
-static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: not found
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) {
     for (int64_t i = 0; i < object->n; i++)
         if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
@@ -3628,7 +3617,6 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// Returns whether two lists have the same parameters, in any order.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -3640,13 +3628,13 @@ static double kbi_object_number(const kbi_field_params* object, const char* name
     return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
 }
 
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: no such text
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) {
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// Columns of the table from left to right. A narrow terminal drops columns in the order of `drop`, except those
-// with 0. `wide` columns need a terminal of at least KBI_WIDE characters.
+// A narrow terminal drops columns in the order of `drop`, except those with 0. `wide` columns need a terminal of
+// at least KBI_WIDE characters.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3693,13 +3681,13 @@ static const struct { // units of a column, from small to large; scales: factors
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // key of the record that is shown
+    const kbi_key* key;
     bool down;          // --sort: largest value first
     char counter[128];  // name of the counter; "": the value is no counter
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
-static const kbi_key* kbi_key_named(const char* name) { // NULL: not found
+static const kbi_key* kbi_key_named(const char* name) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
     return NULL;
@@ -3714,7 +3702,6 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// Finds a column by title or by unit, a key with one value, or counter:NAME.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
     memset(out, 0, sizeof *out);
@@ -3743,7 +3730,7 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
                      option, name, near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
 }
 
-// Reads a list like "time,-gflops". Returns the number of names; 0 after an error message.
+// Reads a list like "time,-gflops".
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
@@ -3843,13 +3830,13 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns all entries by file and line, but keeps the entries of an operation together. The caller frees the list.
+// Returns all entries by file and line, but keeps the entries of an operation together.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
     kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
     size_t* next = KBI_GROW(NULL, size_t, n); // next[i]: next entry of the operation of entry i; n: none
-    kbi_map operations = KBI_BLANK;           // maps an operation to its last entry
+    kbi_map operations = KBI_BLANK;
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
     for (size_t i = 0; i < n; i++) {
@@ -3867,7 +3854,6 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Returns the text of a macro argument, with string literals joined; returns `otherwise` if there is no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3911,7 +3897,7 @@ void kb_add_output(kb_output* output) {
     *link = output;
 }
 
-static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
+static kb_output* kbi_output_named(const char* option) {
     kb_output* i = kbi_process.outputs;
     while (i && !kbi_is(i->option, option)) i = i->next;
     return i;
@@ -3945,23 +3931,22 @@ enum { // clang-format off
 }; // clang-format on
 
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
-typedef struct kbi_strings { // values of a repeatable option
+typedef struct kbi_strings {
     const char* of[KBI_LISTS];
     int n;
 } kbi_strings;
 
-typedef char kbi_none; // type of an option without a value: C has no empty structure
+typedef char kbi_none;
 
-// Rules: how an option combines with other options.
 enum {
-    KBI_REPEATS = 1,       // may be given more than once
-    KBI_MORE = 2,          // takes further words, up to the next option
-    KBI_CHOOSES = 4,       // selects cases
-    KBI_IDLE = 8,          // does something instead of measuring
-    KBI_MEASURES = 16,     // needs measurements: excludes options with KBI_IDLE
-    KBI_GPU = 32,          // has no effect on host code
-    KBI_WRITES = 64,       // writes records to a file
-    KBI_EFFORT = 128,      // sets how long to measure; kb_default does not apply
+    KBI_REPEATS = 1,   // may be given more than once
+    KBI_MORE = 2,      // takes further words, up to the next option
+    KBI_CHOOSES = 4,   // selects cases
+    KBI_IDLE = 8,      // does something instead of measuring
+    KBI_MEASURES = 16, // needs measurements: excludes options with KBI_IDLE
+    KBI_GPU = 32,      // has no effect on host code
+    KBI_WRITES = 64,   // writes records to a file
+    KBI_EFFORT = 128,
     KBI_APART = 256,       // kb_default does not apply
     KBI_IN_LOAD = 512,     // allowed with --load
     KBI_IN_COMPARE = 1024, // allowed with --compare
@@ -3981,7 +3966,6 @@ enum {
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
-// Rows of options that take no value, a text, several texts, a time, a percentage, a whole number from 1, or a word.
 #define KBI_BARE(id, name, group, help, rules) KBI_X(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
 #define KBI_TEXT(id, name, argument, group, help, rules) \
     KBI_X(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
@@ -4085,9 +4069,9 @@ typedef struct kbi_options {
     int64_t warmup_count; // warm-up samples; negative: not given
     int64_t min_samples, max_samples;
     int64_t shards; // number of parts of the plan, 0: no parts; shard is 1 to shards
-    int64_t gpu;    // index of the GPU
-    char** rest;    // words after the word --, for an option with KBI_REST; NULL: none
-    bool usual;     // whether the options of kb_default apply
+    int64_t gpu;
+    char** rest;
+    bool usual;
     int argc;
     char** argv;
 } kbi_options;
@@ -4129,7 +4113,7 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-static double kbi_parse_time(const char* s) { // reads "200ms", "3s" or "1.5m" in seconds; negative for other texts
+static double kbi_parse_time(const char* s) {
     static const char* const units[] = { "ns", "us", "ms", "s", "m", "min", "h" };
     static const double seconds[] = { 1e-9, 1e-6, 1e-3, 1, 60, 60, 3600 };
     char* end;
@@ -4167,7 +4151,7 @@ static bool kbi_take_number(const kb_option* option, void* values, const char* v
     return true;
 }
 
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // s has only ASCII letters, digits and `others`
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4270,7 +4254,7 @@ void kb_add_options(kb_option_set* set) {
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// Returns the set of option *k, counted over all sets; *k becomes the index in that set. NULL: *k is too large.
+// Returns the set of option *k, counted over all sets; *k becomes the index in that set.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4305,7 +4289,6 @@ static int kbi_option_index(const char* name) { // -1: no option has this name
     return -1;
 }
 
-// Adds the option of an output or instrument, unless an add-on already has an option with this name.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
     int k = kbi_option_index(name);
@@ -4398,7 +4381,7 @@ static int kbi_option_named(const char* s, size_t n) {
     return k;
 }
 
-// Sets option k. value is NULL if the option has no value.
+// value is NULL if the option has no value.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4410,7 +4393,6 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option and its values. Returns the number of words that it read; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4453,7 +4435,6 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// Applies kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
@@ -4467,7 +4448,6 @@ static bool kbi_options_usual(kbi_options* o) {
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// Returns false after an error message if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
     // clang-format off
     static const char* const exclusive[] = {
@@ -4537,12 +4517,12 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
 -----------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis and its values in the plan
+typedef struct kbi_dimension {
     const char* name;
     kb_axis_type type;
     kb_param* values;
     int n;             // 0 after an error
-    const char* wrong; // error message; NULL: no error
+    const char* wrong;
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
@@ -4550,7 +4530,7 @@ enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 typedef struct kbi_list_reader {
     kbi_dimension d;
     kbi_arena* arena;
-    const char* next; // first character that was not read
+    const char* next;
 } kbi_list_reader;
 
 KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) {
@@ -4660,7 +4640,6 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return l.d;
 }
 
-// Returns the values that a kb_axis declares before its terminator.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
@@ -4691,7 +4670,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-typedef struct kbi_patterns { // regular expressions on case names
+typedef struct kbi_patterns {
     regex_t of[KBI_LISTS];
     int n;
 } kbi_patterns;
@@ -4726,8 +4705,8 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 
 typedef struct kbi_plan {
     kbi_case* cases; // cases by group, each baseline first; then cases of other shards
-    int n, groups;   // number of cases and of groups in this shard
-    int n_all;       // number of cases in all shards
+    int n, groups;
+    int n_all;
     kbi_arena arena;
 } kbi_plan;
 
@@ -4750,7 +4729,6 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Returns whether a list contains an operation or an alias of the operation.
 static bool kbi_names_operation(const char* list, const char* operation) {
     static const char* const aliases[][2] = {
         { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
@@ -4767,7 +4745,6 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return !o->op.n || i < o->op.n;
 }
 
-// Returns whether --size selects a category (NULL: no category). Without --size, --fast omits the category large.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
@@ -4783,7 +4760,6 @@ static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // s
         kbi_param_text(t, p);
 }
 
-// Makes the case with these axis values, in memory of the arena, and sets its dtype and direction.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     const uint64_t start = 14695981039346656037u;
     kbi_case c;
@@ -4836,7 +4812,6 @@ static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wron
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by the values of -a, checks the values, and applies --dtype.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
@@ -4875,7 +4850,6 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry for one KB_SIZE; size is NULL if the entry has none.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5011,10 +4985,9 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Checks that each word of the lists (for axes: each NAME of NAME=LIST) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
-    static const char* const options[] = { "op", "impl", "dtype", "size" }; // of the first four nouns
+    static const char* const options[] = { "op", "impl", "dtype", "size" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++)
@@ -5102,7 +5075,6 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Returns the mask of active instruments that profile cases; if host is set, of instruments for host work only.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     KBI_EACH_INSTRUMENT(i)
@@ -5110,7 +5082,6 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// Returns the planned cases, for outputs that supply records of earlier runs (--resume). The caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
@@ -5120,7 +5091,6 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Returns whether the group that begins at index `first` has a record of each case that can run.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5130,13 +5100,12 @@ static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, in
     return any;
 }
 
-static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
+static bool kbi_recalls(void) {
     const kb_output* i = kbi_process.outputs;
     while (i && !(i->on && i->recall)) i = i->next;
     return i != NULL;
 }
 
-// Sets the earlier records of cases, but only if the whole group has records.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     KBI_EACH_OUTPUT(i)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -5171,7 +5140,6 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// Writes one selected operation per line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set listed = KBI_BLANK;
@@ -5202,7 +5170,6 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// Writes one selected size per line: operation, category, and all axes except dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5230,9 +5197,9 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// A method of timing a block. `begin` returns how often the block runs before `end`, which adds samples.
+// `begin` returns how often the block runs before `end`, which adds samples.
 typedef struct kbi_timer {
-    const char* name; // value of the key `timer` in the record
+    const char* name;
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
     void (*replay)(struct kbi_run* run); // measures the captured graph; NULL: `begin` and `end` measure the block
@@ -5240,10 +5207,10 @@ typedef struct kbi_timer {
     bool steady;                         // needs no warm-up
 } kbi_timer;
 
-// Functions of a device, in five groups. A function is NULL if the device cannot do it.
+// A function is NULL if the device cannot do it.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // whether the device has its own memory (KB_DEVICE) and streams
+    bool gpu;
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // returns memory aligned to 256 bytes; NULL: out of memory
@@ -5251,35 +5218,35 @@ typedef struct kbi_backend {
         void (*set)(void* p, int byte, size_t bytes);
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-        int64_t (*free_bytes)(void);      // free device memory
+        int64_t (*free_bytes)(void);
         int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: sets the peak to the bytes in use
     } memory;
     struct {
-        const kbi_timer* (*choose)(struct kbi_run* run); // returns the timer for a block of device work
+        const kbi_timer* (*choose)(struct kbi_run* run);
         kb_stream (*stream)(void);
         void (*prepare)(struct kbi_run* run);    // called before each call of the benchmark function
         const char* (*wait)(void);               // waits for the device; returns its error since the last wait
         bool (*lost)(void);                      // whether the error of `wait` makes all later work fail
         const char* (*broken)(void);             // returns how the case damaged the context or kb->stream, or NULL
-        void (*abandon)(void);                   // opens the launch gate of a block that was left early
-        void (*roof)(kbi_machine* m, int which); // measures one peak
+        void (*abandon)(void);
+        void (*roof)(kbi_machine* m, int which);
     } timing;
     struct { // the audit: after `begin`, the engine calls exactly one of `end`, `compare` and `left`
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
-        void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
-        void (*left)(struct kbi_run* run);    // called if the timed block was left early
-        void (*forget)(struct kbi_run* run);  // destroys the captured graph
+        void (*compare)(struct kbi_run* run);
+        void (*left)(struct kbi_run* run);
+        void (*forget)(struct kbi_run* run);
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
         void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
     } capture;
     struct {
         double (*clock)(void);                         // SM clock in MHz; NaN: unknown
-        void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
-        void (*mark)(struct kbi_run* run, bool begin); // marks begin or end of the case's block for a profiler
+        void (*sense)(kbi_measured* m);
+        void (*mark)(struct kbi_run* run, bool begin);
         void (*throttled)(kbi_measured* m);            // reads only the throttling state, which is quick
     } sensors;
-    const kb_instrument* (*inspect)(void); // instrument that records the CUDA calls of a block
+    const kb_instrument* (*inspect)(void);
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
@@ -5288,7 +5255,7 @@ typedef struct kbi_block { // layout in memory: guard, data padded to a multiple
     char* saved;           // copy of the data from the start of the timed loop; NULL: no copy
     size_t bytes, shift;   // bytes: size of the data; shift: bytes before the first guard
     kb_place place;
-    bool shared;  // whether the block lies in the shared buffers
+    bool shared;
     bool output;  // whether the first call of the function, after its timed loop, read the data
     bool changed; // whether the timed block changed the data after they were saved
 } kbi_block;
@@ -5300,11 +5267,11 @@ typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
     size_t stride;            // bytes from one --rotate copy of the data to the next
-    struct kbi_memory* owner; // implementation whose contents are in the buffers
+    struct kbi_memory* owner;
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // all blocks in order of allocation, including released ones
+    kbi_block* blocks;
     int n, n_known;                   // n: blocks allocated by this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
     size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls of a function
@@ -5312,10 +5279,10 @@ typedef struct kbi_memory {
     struct kbi_memory* original;      // for a copy made by --rotate: memory of the copied case; otherwise NULL
     int copies;                       // number of copies in the shared buffers, including the original; 0 means 1
     size_t copy_offset, used_bytes;   // bytes before this copy; bytes of all copies (only in the original)
-    char* saved;                      // holds the contents of all copies while another implementation runs
-    uint64_t placement;               // kbi_placement of the recipe
+    char* saved;
+    uint64_t placement;
     bool keep;                        // the next call of the function reuses the blocks of this call
-    int64_t output_bytes, saved_bytes; // bytes of the outputs; bytes of their saved copies on the device
+    int64_t output_bytes, saved_bytes;
     bool unsaved;                      // an output was not saved, because memory was short
     int64_t device, device_peak, host, host_peak; // bytes allocated
     int64_t free_before, free_lowest; // free device bytes: before the call; minimum since then; KB_NONE: unknown
@@ -5332,7 +5299,7 @@ typedef enum kbi_phase { // phases of a case; to profile a case, kbench calls it
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // what the code that interleaves implementations tells a case to do
+typedef enum kbi_command { // orders of a comparison to a case
     KBI_UNMANAGED,         // not interleaved: the case itself decides when it has enough samples
     KBI_HOLD,              // suspend the function between audit and warm-up
     KBI_CAPTURE,           // run the block once in the stream capture that is open, then suspend
@@ -5342,41 +5309,41 @@ typedef enum kbi_command { // what the code that interleaves implementations tel
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved;     // other cases run between the samples of this case
+    bool interleaved;
     bool is_copy;         // this is a copy for --rotate or the A/A control, and makes no record
     kbi_fiber* fiber;     // stack of the function; if NULL, the function suspends by returning, and is called again
-    bool suspended;       // the function returned in order to suspend, and will be called again
+    bool suspended;
     int64_t slot_end;     // number of samples at which the case's slot in this round ends
-    int discard;          // how many of the next runs of the block are discarded
-    double* discarded_ns; // receives the times of discarded runs in ns; may be NULL
+    int discard;
+    double* discarded_ns;
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
-typedef struct kbi_window { // a section of the warm-up, compared with the previous one to find steady state
+typedef struct kbi_window {
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // the previous window's median in ns and clock in MHz
+    double median, clock;
 } kbi_window;
 
 typedef struct kbi_body_call {
     kbi_phase phase, last;     // current phase; phase after which this call ends
-    kbi_unit unit, next_unit;  // purpose of the current run; purpose of the run that KB_SAMPLE prepares
-    bool loop_entered, looped; // the timed loop was entered; the timed block was reached
+    kbi_unit unit, next_unit;
+    bool loop_entered, looped;
     bool sampled, ended;       // KB_SAMPLE is used; the loop of KB_SAMPLE has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // --fresh: new inputs in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
     int profile_runs, marked;  // runs left to profile; number of the case, for marks in profiles
-    uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
+    uint32_t fills, zeros;
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
 typedef struct kbi_work {
-    bool host, checked;   // the block is host work; the checked call has ended
+    bool host, checked;
     bool by_pointer;      // the block is called by pointer, so the compiler cannot remove it
-    int line;             // source line of KB_TIME
+    int line;
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest time of a run so far
     int64_t nodes, recorded;    // nodes of the captured graph; nodes for which CUPTI makes records
@@ -5385,8 +5352,8 @@ typedef struct kbi_work {
     uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
     void* graph;                // graph captured by the backend, for timers that replay it
     int busy_checks, busy;      // number of checks after the block; number that found the device busy
-    bool repeat_audit;          // the next run of the block repeats the audit
-    const kbi_verdict* verdict; // result of inspecting the block's CUDA calls, or NULL
+    bool repeat_audit;
+    const kbi_verdict* verdict;
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
@@ -5396,18 +5363,18 @@ typedef struct kbi_sampling {
     bool open, gated;             // the sample needs further launches; launches can wait behind a gate
     int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI did not record
     int stop_count;               // kbi_meter.stops at the start of the sample
-    int launches;                 // launches that are averaged into a sample
+    int launches;
     int64_t batch;                // runs of the block between two readings of the host's clock
     bool resolved;                // a batch takes long enough for the clock's resolution
-    kbi_load load;                // load of the machine when the first sample began
-    double sum_ns;                // total time of the current sample's runs so far
-    int64_t sum_runs, n_traced;   // sum_runs: runs whose times sum_ns adds up; n_traced: samples that CUPTI timed
-    bool traced;                  // CUPTI times the current sample
-    double traced_ns[KBI_TRACED]; // latest samples that CUPTI timed
+    kbi_load load;
+    double sum_ns;
+    int64_t sum_runs, n_traced;   // sum_runs: runs in sum_ns; n_traced: samples that CUPTI timed
+    bool traced;
+    double traced_ns[KBI_TRACED];
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // evidence whether later launches do the same work as the first launches
+typedef struct kbi_work_change {
     double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
     int n_early;
     double early_mhz;              // SM clock at the first warm-up launch; NaN: unknown
@@ -5419,7 +5386,7 @@ typedef struct kbi_work_change {   // evidence whether later launches do the sam
 // Messages about a case, in the order of sending; a worker process sends messages to its supervisor.
 typedef enum kbi_message_type {
     KBI_HELLO = 1, // data: kbi_machine, after the device was opened or a peak measured
-    KBI_ENTER,     // the case begins
+    KBI_ENTER,
     KBI_BEAT,      // sign of life; index 1: the time up to the next message does not count for --timeout
     KBI_STATUS,    // data: kbi_measured of a failed or skipped case; valid even if the process then ends
     KBI_RESULT,    // data: kbi_measured, whose arrays the receiver frees
@@ -5427,7 +5394,7 @@ typedef enum kbi_message_type {
     KBI_DONE       // the job is done; index 0: this process cannot run another job
 } kbi_message_type;
 
-typedef struct kbi_sink { // receiver of messages; index: index of the case in the plan
+typedef struct kbi_sink {
     void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
@@ -5444,7 +5411,7 @@ typedef struct kbi_run {
     const kbi_case* bench_case;
     const kbi_sink* sink;      // NULL: messages are dropped
     int index;                 // index of the case in the plan; -1: this run is a copy of a case
-    int64_t start_ns, beat_ns; // when the case started; when the last sign of life was sent
+    int64_t start_ns, beat_ns;
     uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
@@ -5462,7 +5429,7 @@ static void kbi_show_range(uint64_t* range, const char* name, const char* catego
 }
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
-static bool kbi_lost(const kbi_run* run) { // the case failed with an error after which the device is unusable
+static bool kbi_lost(const kbi_run* run) {
     return kbi_failed(run) && run->backend->timing.lost && run->backend->timing.lost();
 }
 static int64_t kbi_free_bytes(const kbi_backend* b) {
@@ -5480,7 +5447,6 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Records that the timed block (host: only of host work) called the kb_ function `name`, which fails the case.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5493,7 +5459,6 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
-// Raises the flag and fails the case. Only the first failure of a case appends its message.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -5514,7 +5479,7 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-static bool kbi_timed_alone(const kbi_run* run) { // whether each launch is timed alone, to detect changed work
+static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
@@ -5552,10 +5517,10 @@ static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_
 // Argument sizes of the empty kernels, in bytes. Fetching evicted arguments adds up to 0.6 us to event times.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
-typedef struct kbi_shape { // properties of a launch that affect the bias of events
-    int blocks, threads;   // blocks in the grid; threads per block
+typedef struct kbi_shape {
+    int blocks, threads;
     int shared, cluster;   // bytes of shared memory per block; blocks per cluster
-    int which;             // index in kbi_empty_bytes
+    int which;
     int writes;            // 1: an argument points to device memory, which the kernel may write
 } kbi_shape;
 
@@ -5590,7 +5555,7 @@ typedef struct kbi_gpu {
     void* device_flag;
     uint64_t *clock, *device_clock;
     void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS];
-    unsigned empties; // launches of empty kernels so far
+    unsigned empties;
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: the driver cannot launch clusters
     kbi_cu_wait wait_value;           // NULL: there is no launch gate
@@ -5600,7 +5565,7 @@ typedef struct kbi_gpu {
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // max_threads: per multiprocessor; max_shared: bytes per block
     int all_registers, all_shared, most_blocks;   // registers, shared bytes and blocks per multiprocessor
-    int shared_taken;                             // bytes of shared memory per block that CUDA reserves
+    int shared_taken;
     int at, size;                                 // index of the next launch of a sample; launches per sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
@@ -5608,11 +5573,11 @@ typedef struct kbi_gpu {
     bool persisting;    // the program has set aside a part of L2 for persisting accesses
     int alarms;         // consecutive launches of an empty kernel during which the watchdog fired
     char error[256];
-    volatile sig_atomic_t alarmed; // the gate's watchdog fired
+    volatile sig_atomic_t alarmed;
 } kbi_gpu;
 
 typedef struct kbi_nvml { // functions of NVML, found by dlopen because nvml.h is often not installed
-    void* device;         // NULL: not available
+    void* device;
     int (*init)(void);
     int (*handle)(const char*, void**);
     int (*driver)(char*, unsigned);
@@ -5676,7 +5641,7 @@ typedef struct kbi_cupti {
     bool loaded, open;                        // CUPTI is attached; kernel records are enabled
     int error;                                // error of the last attempt to enable CUPTI; 0: none
     void (*look)(const kbi_activity* record); // called with every record; NULL: records go to spans
-    kbi_span* spans;                          // times of GPU work other than kbench's own kernels
+    kbi_span* spans;
     int n;
 } kbi_cupti;
 
@@ -5693,7 +5658,7 @@ typedef struct kbi_empty {
 typedef struct kbi_calibration {
     kbi_empty* empties; // empties[0] has one warp and one argument, and writes memory
     int n_empties;
-    double graph_floor, empty_pair, quantum; // ns
+    double graph_floor, empty_pair, quantum;
     double row;                              // ns per kernel in a graph of kernels like empties[0]; NaN: unknown
     kbi_reference truth;
     bool measured; // `truth` was measured by CUPTI
@@ -5702,11 +5667,11 @@ typedef struct kbi_calibration {
 
 enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight {
-    const kb_instrument* by; // current instrument; NULL: profiling has not begun
+    const kb_instrument* by;
     bool open, again, over;  // instrument `by` is open; `by` needs another run; all instruments are done
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
-    int passes; // counter passes
+    int passes;
     int64_t window[KBI_INSIDE_RUNS][2], began;
     kbi_inside head; // head.runs does not count the first run; -1: the first run has not ended
 } kbi_insight;
@@ -5714,12 +5679,12 @@ typedef struct kbi_insight {
 static struct kbi_meter {
     kbi_roofs roofs, core; // peaks of the device and of one core that another process of this run measured
     bool roofs_known;
-    int64_t wall_start, wall_end;   // host clock in ns before and after the timed runs
+    int64_t wall_start, wall_end;
     double wall_step, wall_bias;    // ns: tick of the host's clock; time between two consecutive readings
     volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // total time of samples in which the process was stopped
-    kbi_turn turn;                  // processor use at the start of a sample of host work
-    int64_t undisturbed, disturbed; // samples without and with other threads on the processor
+    kbi_turn turn;
+    int64_t undisturbed, disturbed;
     bool thread_clock_coarse;       // the thread's clock is too coarse to detect disturbed samples
     char folder[4096];              // working directory of the first call, restored for later ones; "": unknown
     volatile uintptr_t* escaped;    // in shared memory: case whose function returned in a forked child; 0: none
@@ -5773,7 +5738,7 @@ extern char** environ;
 #endif
 
 typedef struct kbi_process_state {
-    uint64_t settings;              // hash of settings that have to stay the same
+    uint64_t settings;
     int64_t threads, files, memory; // may grow a little; files: lowest free descriptor; memory: resident bytes
 } kbi_process_state;
 
@@ -5828,7 +5793,6 @@ static kbi_process_state kbi_process_state_now(void) {
     return now;
 }
 
-// Stops timers and restores the floating-point environment, so that one case does not affect the next.
 static void kbi_process_restore(void) {
     const struct itimerval none = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &none, NULL);
@@ -5905,8 +5869,8 @@ static void kbi_serialise(void) { // delays later instructions until earlier one
 #endif
 }
 
-// Returns the overhead of timing a block, in ns: the time between two clock readings without work between them. The
-// result is the median of the means of 20 batches. A mean resolves times below the clock's tick.
+// Returns the overhead of timing a block, in ns: the time between two clock readings without work between them.
+// Means of batches resolve times below the clock's tick.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -6039,9 +6003,8 @@ static void kbi_wall_end(kbi_run* run) {
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // The time of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
     // processor may start a block before it reads the clock; the 95 % bound of this effect is half of the time
-    // between two readings. The bounds of tick and early start are added: their root sum of squares is too small.
-    // Beside busy processes, 13 ns blocks were measured as too long by 1.1 times the root sum of squares of both
-    // bounds.
+    // between two readings. Both bounds are added, because their root sum of squares is too small: on a busy
+    // machine, the error of 13 ns blocks reached 1.1 times the root sum of squares.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
@@ -6093,7 +6056,6 @@ static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     if (kbi_cpus_allowed(&allowed)) kbi_cpus_show(&allowed, m->cpus, sizeof m->cpus);
 }
 
-// Records how other processes disturbed this process since `start`, and the current clock of the CPU.
 static void kbi_note_load(kbi_measured* m, const kbi_load* start, const char* proc, const char* root) {
     kbi_load now = kbi_load_now(proc);
     double ns = (double)(now.at - start->at), busy = now.busy - start->busy;
@@ -6131,7 +6093,6 @@ static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place
 
 // --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
-// Returns random bits that depend on the recipe's placement number and seed; returns 0 for placement number 0.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6199,8 +6160,8 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// stale false: returns whether the last run wrote an output whose old contents had been restored. stale true:
-// returns whether the last run left an output unwritten that earlier runs had written.
+// Returns whether the last run wrote a restored output. If stale is true: whether it left out an output that
+// earlier runs wrote.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6221,7 +6182,6 @@ static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
-// Returns the address of the next block in the shared buffers; NULL if the block needs its own allocation.
 static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
     size_t begin = kbi_shared_align(m->layout_bytes, total);
@@ -6240,7 +6200,6 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, a saved copy for each. false: no memory.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6259,7 +6218,6 @@ static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_mem
     return true;
 }
 
-// Before the timed region: saves the shared buffers for their last owner, and restores the contents of m.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
@@ -6286,7 +6244,6 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool
     }
 }
 
-// Releases all blocks and, if no further call of the function follows (last), the table of blocks.
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
     kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
@@ -6379,7 +6336,6 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// Returns the tracked block that contains p, or a block of 0 bytes that begins at p. NULL: none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
@@ -6485,8 +6441,7 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores the addresses of a library's functions in an array of pointers; names: names separated by blanks. Returns
-// false if a function is missing; its pointer is then NULL.
+// names: separated by blanks. Returns false if a function is missing; its pointer is then NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6692,7 +6647,7 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     return (int64_t)high;
 }
 
-// Returns the current SM clock in MHz; NaN: unknown. One thread counts cycles and nanoseconds for about 50 us.
+// One thread counts cycles and nanoseconds for about 50 us.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -6702,7 +6657,6 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks a case for a profiler: the grids of empty kernels before and after the case's work encode the case's number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6760,7 +6714,6 @@ static void kbi_nvml_open(kbi_machine* m) {
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle, except an idle GPU and clocks that a user has set.
 static void kbi_gpu_throttled(kbi_measured* m) {
     static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
                                            "thermal (software)", "thermal (hardware)", "power brake" };
@@ -6797,7 +6750,6 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *most = 0;
 }
 
-// Stores start and end of a kernel, copy or memset of the block, unless its start is unknown (CUPTI: 0).
 static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
@@ -6896,8 +6848,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Splits CUPTI's records since the last call into groups of `kernels` consecutive records. Stores for each group
-// of records the ns from the first start to the last end. Returns the number of groups, at most `most`.
+// Splits CUPTI's records since the last call into groups of `kernels` consecutive records. Returns the number of
+// groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -6938,7 +6890,7 @@ static void kbi_launch_begin(bool cold) {
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-static bool kbi_launch_end(void) { // returns whether this was the last launch of the sample
+static bool kbi_launch_end(void) {
     kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
     cudaEventRecord(g->stop, g->stream);
@@ -6965,11 +6917,11 @@ static double kbi_single_end(void) {
     return g->ns[0];
 }
 
-typedef struct kbi_graph {   // graphs captured from the block
-    cudaGraph_t one;         // one launch, captured by the audit
+typedef struct kbi_graph {
+    cudaGraph_t one;
     cudaGraphExec_t many[2]; // N and 2 N consecutive launches
     int64_t launches;        // N
-    bool ungated;            // the graphs are launched without a gate
+    bool ungated;
 } kbi_graph;
 
 // A copy of pageable memory blocks the host until the stream reaches the copy: with a gate, the host could submit
@@ -7001,7 +6953,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Returns whether a sample is valid. A sample is repeated if the process was stopped or the watchdog opened the gate.
+// A sample is repeated if the process was stopped or the watchdog opened the gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7047,7 +6999,6 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 }
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
-// Returns the duration of an empty kernel in ns, interpolated between the launch shapes that CUPTI timed.
 static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
@@ -7106,7 +7057,8 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// Returns N. A graph of N launches takes about 200 us and runs each replica equally often. 0: no graph.
+// Returns N, the number of launches in a graph. The graph takes about 200 us and runs each replica equally often.
+// 0: no graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -7281,7 +7233,6 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = step;
 }
 
-// Returns the time in ns per kernel in a graph of empty kernels. shape NULL: the kernel has no arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7347,7 +7298,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-static void kbi_reference_set(const kbi_reference* truth) { // truth: times measured by CUPTI in another process
+static void kbi_reference_set(const kbi_reference* truth) {
     (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
@@ -7362,7 +7313,7 @@ static void kbi_reference_set(const kbi_reference* truth) { // truth: times meas
 #if KBI_CUDA
 typedef struct kbi_captured {
     size_t kernels, copies, within, sets, host, allocations, others; // within: device-to-device copies
-    cudaGraphNode_t node;                                            // first kernel
+    cudaGraphNode_t node;
     kbi_cu_kernel first;
 } kbi_captured;
 
@@ -7472,7 +7423,7 @@ static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, cons
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0);
     return kbi_empty_index(&shape);
 }
 
@@ -7482,10 +7433,10 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks for work on other streams. A captured block must leave the GPU idle. Any other block must leave the GPU
-// idle when the work in kb->stream has ended. stream_ns: time that the host waited for kb->stream. One check may
-// be wrong, because the host was preempted or the other work ended early. Therefore, two idle checks accept the
-// block, and four busy checks raise SIDE_STREAM.
+// Checks for work on other streams. The GPU must be idle after a captured block, and after any other block when
+// kb->stream has ended. stream_ns: time that the host waited for kb->stream. A single check may be wrong, because
+// the host was preempted or the other work ended early: two idle checks accept the block, and four busy checks
+// raise SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7519,7 +7470,7 @@ typedef struct kbi_capture {
     cudaGraph_t graph;       // NULL: the capture failed
     cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
     size_t n;
-    cudaError_t inside, end; // inside: last error of the captured calls; end: error of cudaStreamEndCapture
+    cudaError_t inside, end;
 } kbi_capture;
 
 static kbi_capture kbi_capture_end(kbi_run* run) {
@@ -7650,8 +7601,8 @@ enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handl
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
 typedef struct kbi_cuda_call {
-    int32_t kind, number;      // kind: effects of the call; number: 1 for the block's first call
-    int32_t error;             // 0: the call succeeded
+    int32_t kind, number;
+    int32_t error;
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": not a kernel launch
@@ -7674,9 +7625,9 @@ typedef struct kbi_order_edge {
 } kbi_order_edge;
 
 static struct kbi_order_graph {
-    kbi_order_node* nodes; // 0: the host; 1: kb->stream
+    kbi_order_node* nodes;
     int n;
-    kbi_text edges; // kbi_order_edge, in the order of the calls
+    kbi_text edges;
 } kbi_order_graph;
 
 static int kbi_order_add(uint64_t handle, bool stream) {
@@ -7753,7 +7704,7 @@ static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c
     return true;
 }
 
-// Finds CUDA errors, which the benchmark function may have ignored. cudaErrorNotReady of a query is no error.
+// cudaErrorNotReady of a query is no error.
 static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, unsigned expect) {
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
@@ -7874,20 +7825,19 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // CUDA calls of the inspected block
+static struct kbi_calls {
     kbi_cuda_call* list;
     int n, number; // n: length of list; number: number of the latest call
-    bool on, lost; // lost: a call did not fit into list
+    bool on, lost;
     volatile char busy;
-    void* subscriber; // NULL: no CUPTI callback yet
+    void* subscriber;
 } kbi_calls;
 
-static __thread struct kbi_runtime_call { // runtime function that this thread is executing
-    const char* name;                     // NULL: none
+static __thread struct kbi_runtime_call {
+    const char* name;
     int number, first;                    // number of the call; index in list of its first driver call
 } kbi_runtime_call;
 
-// Returns whether a blank-separated list contains the first n characters of name or, if prefix, a prefix of them.
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
@@ -7931,7 +7881,7 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
     c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
-        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain;
         snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
     }
     return c;
@@ -7950,7 +7900,6 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
-// Ignores an error of a driver function if the runtime function that called it succeeded.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
@@ -7967,7 +7916,6 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
-// CUPTI calls this function at the start and the end of each runtime and driver function.
 static void kbi_api_called(void* user, int domain, uint32_t id, const void* data) {
     const kbi_api_call* api = (const kbi_api_call*)data;
     (void)user, (void)id;
@@ -8024,7 +7972,7 @@ static void kbi_inspect_close(kb_state* kb) {
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
         kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
-    else if (!kbi_lost(run)) // calls after an error are not judged
+    else if (!kbi_lost(run))
         v->known = kbi_judge_errors(v, kbi_calls.list, kbi_calls.n, run->work.expect);
     v->followed = 1;
     if (!kbi_calls.lost) return;
@@ -8083,7 +8031,7 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
     __asm__ __volatile__("" : : "r"(x) : "memory");
 }
 
-KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // bytes: whole pages
+KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
     const kbi_words* word = (const kbi_words*)(const void*)from;
     kbi_words sum[2];
     memset(sum, 0, sizeof sum);
@@ -8178,7 +8126,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates 2 * size bytes, which the caller frees; the first half is random. NULL: out of memory.
+// Allocates 2 * size bytes, which the caller frees; the first half is random.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -8312,7 +8260,7 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-static bool kbi_cublas_open(kbi_cublas* c) { // opens the newest cuBLASLt that this driver supports
+static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
@@ -8417,7 +8365,6 @@ static void kbi_require_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures unknown peaks that this case is compared with; host work is compared with peaks of one core.
 static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
@@ -8498,7 +8445,6 @@ static void kbi_gpu_facts(kbi_machine* m) {
 }
 
 static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why holds the reason
-    // detects tools that instrument, serialise or replay kernels, by the libraries that they load
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
     kbi_gpu* g = &kbi_meter.gpu;
@@ -8574,7 +8520,7 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-// Opens the recipe's backend. If there is no GPU, opens the cpu backend instead, so that host work still runs.
+// If there is no GPU, opens the cpu backend instead, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -8591,7 +8537,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
     return b;
 }
 
-static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
     KBI_EACH_INSTRUMENT(i)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -8702,7 +8648,6 @@ static void kbi_inside_end(kbi_run* run) {
     kbi_stop_on_error(run, "while the block was profiled");
 }
 
-// Closes the current instrument, and returns the profile, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
@@ -8734,7 +8679,7 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Ends a window of the warm-up. Returns whether the median time and the clock agree with those of the last window.
+// Returns whether the median time and the clock agree with those of the last window.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
@@ -8796,7 +8741,7 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
                                          "compare", "final", "profile", NULL };
     if (phase == KBI_PHASE_WARM && run->call.last == KBI_PHASE_PROFILE) phase = KBI_PHASE_PROFILE;
     run->call.phase = phase;
-    if (!run->schedule.is_copy) { // for profilers
+    if (!run->schedule.is_copy) {
         const kbi_case* c = run->bench_case;
         if (!run->ranges[0]) kbi_show_range(&run->ranges[0], c->name, c->entry->operation);
         kbi_show_range(&run->ranges[1], names[phase], "phase");
@@ -8818,7 +8763,6 @@ static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Returns whether the audit runs the block, either under stream capture or to check for work on other streams.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -8919,7 +8863,6 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Returns the purpose of the next run of the block; KBI_NO_UNIT: the timed loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
     kbi_body_call* call = &run->call;
@@ -8938,7 +8881,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // a function passed to kb_run may allocate new outputs in each call; captured calls do not write them
+            // a function of kb_run may allocate its outputs anew in each call; captured calls do not write them
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -8946,7 +8889,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         }
         if (unit == KBI_NO_UNIT && call->phase == phase && !run->schedule.suspended)
             kbi_phase_enter(run, (kbi_phase)(phase + 1));
-        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) { // replays a graph
+        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) {
             call->unit = unit;
             call->warm_units += unit == KBI_WARM;
             run->sampling.timer->replay(run);
@@ -9097,7 +9040,6 @@ static void kbi_call_clear(void) {
         kbi_meter.folder[0] = 0; // unknown: the folder was removed
 }
 
-// Ends a forked child process that returned from the benchmark function.
 static void kbi_stray(void) {
     if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
@@ -9149,7 +9091,6 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Returns whether kb_fill wrote only zeros, and four 64-byte samples of each buffer are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9166,7 +9107,6 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// After the function, reports an early exit from the block, overwritten guards and leaks, and frees the memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9181,7 +9121,7 @@ static void kbi_body_ended(kbi_run* run) {
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // noted even if the case has already failed
+    if (broken) {
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s; do not change the context or kb->stream: all cases of this process use them", broken);
         kbi_set_status(run, KB_FAILED);
@@ -9388,7 +9328,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. Returns false if the output is wrong; the caller must then fail the case.
+// Returns false if the output is wrong; the caller must then fail the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9498,20 +9438,20 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_member { // a case of a comparison; its function is suspended while other cases run
+typedef struct kbi_member {
     kbi_run run;
-    int index, n_replicas; // index of the case in the plan; length of `replicas`
+    int index, n_replicas;
     kbi_fiber fiber;
-    struct kbi_member* replicas; // copies of the case for --rotate
-    bool over;                   // the function has returned, or could not start
-    double ns[KBI_ROUNDS_LIMIT]; // trimmed mean of the case's slot in each round
+    struct kbi_member* replicas;
+    bool over;
+    double ns[KBI_ROUNDS_LIMIT];
 } kbi_member;
 
 typedef struct kbi_comparison {
-    kbi_member* members[KBI_SLOTS]; // the cases (baseline first), then the A/A control
-    int n, slots, rounds;           // n: cases; slots: cases and A/A control; rounds: finished rounds
+    kbi_member* members[KBI_SLOTS];
+    int n, slots, rounds;
     int settling;                   // number of discarded runs at the start of a slot
-    bool staged, lost;              // the cases run on shared buffers; the device is lost
+    bool staged, lost;
     const kbi_recipe* recipe;
 } kbi_comparison;
 
@@ -9541,7 +9481,6 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a --rotate copy of a case, or the A/A control, which runs the case again but makes no record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9552,7 +9491,6 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts a case's function, which runs until it is first suspended, or to its end if cases are not interleaved.
 static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
     kbi_schedule* s = &a->run.schedule;
     s->command = command;
@@ -9666,7 +9604,7 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     }
 }
 
-typedef struct kbi_estimate { double value, low, high; } kbi_estimate; // with its interval
+typedef struct kbi_estimate { double value, low, high; } kbi_estimate;
 
 // Returns the ratio of the times of two cases, minus their biases, over all rounds in which both were timed.
 static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
@@ -9683,7 +9621,6 @@ static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, 
     return q;
 }
 
-// Returns the largest half-width of the confidence intervals of log(baseline / case), control included.
 static double kbi_comparison_width(const kbi_comparison* c) {
     double widest = 0;
     const kbi_member* base = c->members[0];
@@ -9733,7 +9670,6 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures in trial slots how many runs at the start of each slot must be discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -9864,7 +9800,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures (or profiles) each of n cases for which wanted[i] is set. Returns false if the device is lost.
+// Runs case first + i if wanted[i] is set. Returns false if the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = KBI_GROW(NULL, kbi_member*, n);
@@ -9878,7 +9814,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
         kbi_tell(sink, KBI_ENTER, a->index, NULL);
-        if (recipe->inside) { // untimed
+        if (recipe->inside) {
             kbi_insight_clear();
             kbi_make_call(&a->run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
             kbi_show_range(&a->run.ranges[0], NULL, NULL);
@@ -10014,7 +9950,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: the bias's error exceeds 5 % of the time or, if it is unknown, the time is near an empty kernel's
+    // with an unknown bias error, times near that of an empty kernel get FLOOR
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10102,7 +10038,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-// Fills the record r from the measurement of one process. r: cleared, or from kbi_record_start.
+// r: cleared, or from kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
@@ -10138,11 +10074,10 @@ static const double kbi_prediction_variance = 0.10471975511965977;
 // A table of log times or log ratios. Rows with similar times share one estimate of the variance.
 typedef struct kbi_pool {
     double *values, *ms; // values: [case or pair][process]; ms: time of each row
-    kbi_spread* spread;  // of each row, after kbi_pool_settle
+    kbi_spread* spread;
     int rows, processes;
 } kbi_pool;
 
-// Tables of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
 typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
@@ -10223,7 +10158,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
 }
 
 typedef struct kbi_compared {
-    kb_result* results;     // records of n cases, the baseline first
+    kb_result* results;
     int n, processes;
     int fastest;            // index of the fastest case; -1: fewer than two cases have times
     const kbi_measured** m; // [p * n + i]: case i in process p; NULL: not measured
@@ -10272,8 +10207,7 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     return q;
 }
 
-// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process. Returns the row's index,
-// or -1.
+// Adds a row to a pool: the log ratio of two cases (or of their medians) in each process.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
     double values[KBI_PROCESSES];
     int n = 0;
@@ -10295,7 +10229,7 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
     return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
-// Initialises a comparison group. The caller sets c->m; kbi_judge_group frees the arrays.
+// The caller sets c->m; kbi_judge_group frees the arrays.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -10383,7 +10317,6 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: adds the case's identity, the machine and the run to the record.
 -----------------------------------------------------------------*/
 
-// Makes room in a list for `more` further entries, which are zero. Returns the first of them.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10410,7 +10343,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-// Adds a text to the environment of a record, as a number if it is one. Ignores an empty text.
+// Adds a text to the environment of a record, as a number if it is one.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10588,7 +10521,6 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = error, n == 0;
 }
 
-// Returns the hash of this process's executable and of KBENCH_SCRIPT's file, or "" after one warning.
 static const char* kbi_binary_hash(void) {
     static char hash[24];
     static bool warned;
@@ -10709,8 +10641,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Completes the --json and --jsonl files; the new --json file replaces the old one. Returns false after an error
-// message.
+// Completes the --json and --jsonl files; the new --json file replaces the old one.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -10751,9 +10682,9 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 
 typedef struct kbi_how {
     FILE* out;
-    int width;                             // columns of a line
-    bool colour, verbose, quiet, counters; // counters: lists the counters of a case below the case's row
-    const char *sort, *columns;            // option values; NULL: default
+    int width;
+    bool colour, verbose, quiet, counters;
+    const char *sort, *columns;
 } kbi_how;
 
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
@@ -10782,7 +10713,6 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_colour(out, NULL);
 }
 
-// Returns the width of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
     static const unsigned ranges[][2] = {
         { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
@@ -10827,7 +10757,7 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
 }
 
 typedef struct kbi_cell {
-    kbi_shown what; // the key or counter that the column shows
+    kbi_shown what;
     const char* title;
     double scale; // factor from the key's unit to the unit in the title
     int width;
@@ -10853,7 +10783,6 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         }
 }
 
-// Returns whether the values of all rows are from 0.01 to 1e5 in the column's unit.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
@@ -10907,7 +10836,7 @@ enum {
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
     KBI_LABEL_SPARE = 3,  // extra width for longer labels in later rows
-    KBI_WIDE = 100,       // minimum line width to show the wide columns
+    KBI_WIDE = 100,
     KBI_WINNER_WIDTH = 9, // " fastest?"
     KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
@@ -10924,35 +10853,34 @@ static const char* const kbi_signs[] = {
     kbi_apart_note,
 };
 
-typedef struct kbi_layout { // the columns below a heading
+typedef struct kbi_layout {
     kbi_cell cells[KBI_SHOWN];
-    int n_cells, label; // label: width of the first column
-    unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
+    int n_cells, label;
+    unsigned wanted;
 } kbi_layout;
 
-typedef struct kbi_wins {           // comparisons of one operation with the same winner
-    char operation[96], winner[64]; // winner "": not significant
+typedef struct kbi_wins {
+    char operation[96], winner[64];
     int groups;
 } kbi_wins;
 
-// kbi_table_add takes the records of one or more comparison groups at a time.
 typedef struct kbi_table {
     kbi_how how;
-    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // chosen: requested columns; order: sort keys
+    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN];
     int n_chosen, n_order;
-    bool bare;        // prints no line about the machine
+    bool bare;
     bool alone;       // the heading is shared by operations with one case each
-    uint64_t heading; // hash of the operation in the heading
+    uint64_t heading;
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    bool signs[KBI_SIGNS];          // which signs of kbi_signs occurred
-    int64_t cases[3];               // by kb_status
-    int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
-    bool gpu;                       // at least one case ran on a GPU
+    bool signs[KBI_SIGNS];
+    int64_t cases[3];
+    int64_t flagged[KB_FLAG_COUNT];
+    bool gpu;
     kbi_wins* wins;
     int n_wins;
-    kbi_text text;     // output that is not yet written
-    kbi_arena scratch; // strings that live until the output is written
+    kbi_text text;
+    kbi_arena scratch;
 } kbi_table;
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
@@ -10995,7 +10923,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the number of columns written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11070,7 +10998,6 @@ static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
     return kbi_table_text(t, "%s%s%s", operation, *direction ? " " : "", direction);
 }
 
-// Returns the axes of a record: "rows=16 cols=4096".
 static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     kbi_text shape = KBI_BLANK;
     for (int64_t i = 0; i < r->params.n; i++) {
@@ -11093,7 +11020,6 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column, if possible with the unit that the column had in the last layout.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11150,7 +11076,6 @@ static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const
     l->label = KBI_MAX(l->label, (int)KBI_LABEL_MIN);
 }
 
-// Prints a heading if the operation changes, or if the rows need other columns or units.
 static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
     const kb_result* r = rows[0];
     const char* title = kbi_table_operation(t, r);
@@ -11186,7 +11111,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the row of a case with a time, after the label. won: 1 if the time is shortest, 2 if this is significant.
+// won: 1 if the time is shortest, 2 if this is significant.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11195,7 +11120,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         const kbi_cell* cell = &t->layout.cells[i];
         int column = cell->what.column;
         const char* s = kbi_table_value(t, cell, r);
-        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // room for a sign
+        if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s);
         kbi_puts(&t->text, " ");
         used += 1 + kbi_table_pad(t, cell->width, s);
         t->signs[r->processes > 1] |= column == KBI_COLUMN_SPREAD && kbi_finite(r->precision);
@@ -11228,7 +11153,6 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// Prints the row of a case without a time, after the label: a flag or "skipped", and the reason.
 static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -11247,9 +11171,9 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     if (!fits) kbi_table_wrap(t, 4, why);
 }
 
-static const kbi_table* kbi_table_sorted; // table whose rows qsort sorts
+static const kbi_table* kbi_table_sorted;
 
-// Compares two rows by the sort keys. Rows that have no value come last, also in descending order.
+// Rows that have no value come last, also in descending order.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11271,7 +11195,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the line about the machine if it changes. If only the copy bandwidth has changed, prints nothing.
+// Prints the line about the machine if more than its copy bandwidth has changed.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11295,7 +11219,6 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// Counts the result of a comparison for the summary. winner "": no significant winner.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
     w.groups = 0;
@@ -11331,7 +11254,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1, indent = !t->alone;
         const char* label = kbi_table_label(t, r, compared);
         if (won) kbi_table_colour(t, "\033[1m");
-        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // a long label gets its own line
+        if (kbi_width(label, strlen(label)) + indent > t->layout.label)
             kbi_table_wrap(t, indent, label), label = "";
         kbi_puts(&t->text, indent ? " " : "");
         kbi_table_pad(t, indent - t->layout.label, label);
@@ -11440,7 +11363,6 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// Returns all names in one object (params, counters or environment) of the records. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11457,7 +11379,6 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-// Writes a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME.
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const char* const objects[3][2] = { { "params", "params." },
                                                { "counters", "counter:" },
@@ -11506,19 +11427,19 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 
 typedef struct kbi_progress {
     bool on, shown;
-    int process, processes; // index and number of the processes that measure the same cases
+    int process, processes;
     int64_t began, last;    // ns: start of the device's cases; last update of the progress line
     double allowed, finished, current; // time limits in s: all groups of the device; finished groups; this group
     double took, group_began;          // s: time of finished groups; time from `began` to the current group
 } kbi_progress;
 
-static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: seconds for all groups of a device
+static void kbi_progress_begin(kbi_progress* p, double allowed) {
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: seconds for the next group
+static void kbi_progress_group(kbi_progress* p, double allowed) {
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -11526,7 +11447,6 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: se
     p->group_began = now;
 }
 
-// Estimates the remaining seconds, if later groups use the same share of their limit as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11576,10 +11496,9 @@ typedef struct kbi_budget {
     double shares, cases;      // remaining shares (kbi_budget_add) and cases, over all processes
     double overhead, measured; // seconds that measured cases took beyond their shares; number of measured cases
     bool begun;                // whether a group was measured; the first group is always measured
-    int left_out;              // number of cases that were not run
+    int left_out;
 } kbi_budget;
 
-// Adds the shares of a group of n cases (in units of max_time); removes them if processes < 0.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
@@ -11594,7 +11513,6 @@ static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_
     return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
 }
 
-// Records that a group of n cases took `seconds`; share: the group's max_time in seconds.
 static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
     double overhead = seconds - kbi_group_seconds(o, share, n);
     b->begun = true;
@@ -11602,8 +11520,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Returns whether the budget has no time for another group. A confidence interval needs two processes: process
-// 1 always runs, and process 0 reserves for it as much time as process 0 has used for the batch.
+// Returns whether the budget has no time for another group. A confidence interval needs two processes: process 1
+// always runs, and process 0 leaves it as much time as process 0 used for the batch.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11658,7 +11576,6 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     close(file);
 }
 
-// Returns a NULL-terminated array of pointers to the arguments in a text. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
@@ -11727,17 +11644,17 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
 }
 
 typedef struct kbi_job { // n bytes (1: the case is wanted) and n verdicts of the inspection follow a job
-    int32_t first, n;    // index of the first case; number of cases
+    int32_t first, n;
     int32_t device;
-    int32_t process;      // index of the process among those that measure the same cases
+    int32_t process;
     uint32_t instruments; // bits of the instruments that profile; 0: the job measures
     int32_t has_reference;
     double max_time;
     kbi_reference reference;
-    kbi_roofs roofs, core;   // peaks that earlier workers measured
+    kbi_roofs roofs, core; // peaks that earlier workers measured
 } kbi_job;
 
-// Runs a job, in a worker or with --no-isolate. If b is NULL, opens the device. Returns the backend; NULL: error.
+// If b is NULL, opens the device. Returns the backend; NULL: error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -11816,14 +11733,14 @@ static int kbi_worker_main(const kbi_options* o) {
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
-    kbi_signature mark; // recognises a file of this format
+    kbi_signature mark;
     void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;      // an output format needs all records at the end
+    bool keeps;
     kb_result* kept; // all records, which this structure owns
     int64_t n_kept;
 } kbi_outputs;
@@ -11835,8 +11752,7 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-// Records that an option writes a file. If another option or stdout already writes the file, prints an error and
-// returns false.
+// If another option or stdout already writes the file, prints an error and returns false.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11855,7 +11771,6 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Prints an error and returns false unless options, stdout and stderr write different files.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11875,7 +11790,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-static kbi_outputs* kbi_outputs_now; // for output formats that open further files
+static kbi_outputs* kbi_outputs_now;
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -11884,7 +11799,6 @@ static void kbi_outputs_free(kbi_outputs* all) {
     memset(all, 0, sizeof *all);
 }
 
-// Opens a file that fill() writes at the end of the run; returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
@@ -11896,7 +11810,6 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs; after an error message, returns false and leaves no file open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -11913,14 +11826,13 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Returns whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     KBI_EACH_OUTPUT(i) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
-// Writes all files. If there are no records, existing files are not replaced.
+// If there are no records, existing files are not replaced.
 static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
@@ -11953,65 +11865,65 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
 -----------------------------------------------------------------*/
 
 typedef struct kbi_worker {
-    pid_t process;          // 0: there is none
-    int link;               // socket that sends command line and jobs, and receives messages
-    int first;              // index of the worker's first case; -1: none
-    bool mixed;             // the worker has run several cases
+    pid_t process;
+    int link;
+    int first;
+    bool mixed;
     bool failed;            // a case failed, so the next case needs a new worker
-    bool invalid;           // the worker sent an invalid message
-    bool ended;             // status is set
-    int status;             // from waitpid
+    bool invalid;
+    bool ended;
+    int status;
 } kbi_worker;
 
-typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
+typedef struct kbi_group {
     int first, n;
     kbi_measured* m;             // [n]: results; samples NULL: the case was not measured
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
-    char* wanted;                // [n]: whether the case still has to run
+    char* wanted;
     int64_t* spent_ns;           // [n]: time that the case took in this worker
-    const kbi_verdict* verdicts; // [n]: results of inspecting the CUDA calls
-    int current;                 // index of the running case; -1: none
+    const kbi_verdict* verdicts; // inspection result of each case of the group; NULL: no inspection
+    int current;
     kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
     bool machine;        // the worker measures the machine, which does not count as the case's time
     int64_t idle_ns;     // ns since the last message, while no case runs
-    int deaths;          // consecutive workers that ended before a case began
+    int deaths;
 } kbi_group;
 
 typedef struct kbi_supervisor {
     const kbi_options* o;
     const kbi_plan* plan;
-    kbi_recipe recipe; // from the options
+    kbi_recipe recipe;
     kbi_machine machine;
     bool isolated, unseen, unstored; // unseen: an instrument found no data; unstored: a file was not written
-    const kbi_backend* backend;      // with --no-isolate: the backend
+    const kbi_backend* backend;
     kbi_worker worker;
     kbi_group group;
-    kbi_job job; // current or next job
+    kbi_job job;
     kbi_store store;
     kbi_outputs outputs;
-    kb_result run_record; // copied into each record
+    kb_result run_record;
     kb_planned* planned;  // cases of the plan, with records of earlier runs (--resume)
     kbi_table table;
     kb_result* held; // records not yet printed: --sort waits until an operation is complete
     int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
-    bool silent; // prints neither a table nor notes
-    unsigned instruments;       // bits of the instruments that profile cases
+    bool silent;
+    unsigned instruments;
     kbi_verdict* verdicts;      // [case]: results of inspecting the CUDA calls
-    char warned[400];           // the last warning about a case
+    char warned[400];
     int64_t read_ns;            // when the supervisor last waited for messages
-    int done, absent, recalled; // number of cases that ended; that cannot run here; that have an earlier record
-    int inspected, counts[3];   // end of the inspected cases; number of new records by kb_status
+    int done, absent, recalled;
+    int inspected, counts[3];
 } kbi_supervisor;
 
 static struct kbi_control {
     volatile sig_atomic_t interrupted, one_process;
-    kbi_supervisor run; // the current run
+    kbi_supervisor run;
 } kbi_control;
 
 // The first signal ends the worker. With --no-isolate, a second signal ends the process, even if a function hangs.
-// Otherwise, the third signal ends the supervisor, even if the results are not stored.
+// Otherwise, a third signal ends the supervisor, even if results are not stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12051,7 +11963,6 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
-// Starts this program again with its own command line. Returns the process ID, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -12074,7 +11985,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
 
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// Sends data to the worker; false: the worker ended or did not read in time, or the run was interrupted.
+// Returns false if the worker ended or did not read in time, or the run was interrupted.
 static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     const char* p = (const char*)data;
     while (n && !kbi_control.interrupted) {
@@ -12105,12 +12016,11 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     w->link = link[0];
     for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
     if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
-        close(w->link), w->link = -1; // closes the socket, so that the worker ends
+        close(w->link), w->link = -1;
     kbi_text_free(&command);
     return true;
 }
 
-// Gets the durations of empty kernels, timed by CUPTI, from a child process, in at most 10 s.
 static void kbi_ask_reference(kbi_supervisor* s) {
     kbi_reference* to = &s->job.reference;
     int ends[2];
@@ -12131,7 +12041,7 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Ends case i of the group. Takes ownership of the case's result m or, if m is NULL, of its profile.
+// Takes ownership of the case's result m or, if m is NULL, of its profile.
 static void kbi_case_end(kbi_supervisor* s, int i, kbi_measured* m, kbi_inside* profile) {
     kbi_group* g = &s->group;
     g->wanted[i] = false;
@@ -12191,7 +12101,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// Fails a case whose worker has ended. If the case has already raised a flag, such as OOM, that flag is kept.
+// Fails a case whose worker has ended. A flag that the case has already raised, such as OOM, is kept.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12245,7 +12155,6 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
-// Copies the arrays that follow a result in a message of `size` bytes; false: `size` is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -12273,12 +12182,11 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
     if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
-    if (!m.index) kbi_worker_end(w, true); // the worker cannot run another job
+    if (!m.index) kbi_worker_end(w, true);
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (DONE), has ended (LOST) or timed out (OPEN), or the run was
-// interrupted (OPEN).
+// Returns DONE: the worker has done its job; LOST: it has ended; OPEN: it timed out, or the run was interrupted.
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12310,7 +12218,7 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Initialises a group; no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
+// m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12345,7 +12253,6 @@ static bool kbi_job_send(kbi_supervisor* s) {
     return true;
 }
 
-// Gets the machine's data by a job without cases. Returns false after an error message or an interruption.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -12390,7 +12297,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown together.
 -----------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // minimum cases of a batch with several processes
+enum { KBI_BATCH_CASES = 16 };
 
 // A batch: consecutive groups of the plan. Each measured case has a row in `results`. `memory` owns all arrays of
 // a batch.
@@ -12406,9 +12313,8 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins at case `first`. A batch is one group; with --procs or profiles, which
-// start processes, a batch is KBI_BATCH_CASES or more cases. Profiling with --no-isolate takes one batch for all
-// cases.
+// A batch is one group; with --procs or profiles, which start processes, a batch is KBI_BATCH_CASES or more cases.
+// Profiling with --no-isolate takes one batch for all cases.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12515,7 +12421,6 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the measured cases: each process, all processes together, then each group. Makes a record of each case.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
@@ -12598,7 +12503,6 @@ static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result*
     *n_all += n;
 }
 
-// Stores and prints the records of a group (appended: also to --jsonl), and takes ownership of the records.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
@@ -12645,14 +12549,13 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
     return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// --resume: writes the existing records of a group to all outputs of the run except --jsonl.
 static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = KBI_GROW(NULL, kb_result, end - first);
     int n = 0;
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
         results[n] = *s->planned[i].record;
-        results[n++].owned = NULL; // owned by the output that recalled the record
+        results[n++].owned = NULL;
     }
     kbi_output_group(s, results, n, false);
     KBENCH_FREE(results);
@@ -12677,7 +12580,7 @@ static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     return s->budget.until ? KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0) : seconds;
 }
 
-// Runs all groups on a device. required: without a GPU, the run fails. Returns 0, or the exit code to end with.
+// required: without a GPU, the run fails. Returns 0, or the exit code to end with.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const kbi_plan* plan = s->plan;
     const kbi_options* o = s->o;
@@ -12691,7 +12594,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
-        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall")) // the default
+        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall"))
             kbi_warn("--%s is without effect: there is no GPU here", option->name);
     if (required && !gpu) {
         kbi_error("%s", kbi_no_gpu(s));
@@ -12740,7 +12643,6 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// Returns the exit code of a run without a time and without a failure.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
@@ -12846,7 +12748,6 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// Prints the record's keys about the machine, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -12917,16 +12818,15 @@ static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan)
   >>embed     program: measuring inside another program.
 -----------------------------------------------------------------*/
 
-// A kb_desc with the function to measure, or with the block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
     kb_function fn;
     void* user;
-    const char* fault; // error in the description; NULL: none
+    const char* fault;
 } kbi_pending;
 
-static struct kbi_host_program { // state of a program that calls kb_run, kb_compare or kb_open
+static struct kbi_host_program {
     const kbi_backend* backend;
     kbi_machine machine;
     int device;
@@ -12955,8 +12855,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a kb_desc and makes a case of it. Copies the description's texts to the arena. first: the description
-// with the defaults of a comparison; NULL: desc itself. After an error, the case has only names.
+// Checks a kb_desc and makes a case of it, with copies of its texts in the arena. Members that desc leaves out come
+// from `first`, if it is not NULL. After an error, the case has only names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13009,7 +12909,6 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
     return c;
 }
 
-// Makes the recipe of a kb_desc; the first call opens the device.
 static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
@@ -13116,7 +13015,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         for (size_t k = 0; k < i && !g->fault; k++)
             if (!pending[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
-        kbi_measured_clear(&m[i]); // default result
+        kbi_measured_clear(&m[i]);
         m[i].status = KB_FAILED;
         m[i].flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
         kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");

@@ -9177,7 +9177,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- two thirds of rung 14's traffic from L2 to shared memory. No gain at M = N = K = 4096: stores
                 of the epilogue without TMA limit rungs 14 and 15; DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
-                <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile
+                <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile. C
+                needs rows that are 16-byte aligned, too
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
                 FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
@@ -9427,6 +9428,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
+    if (Store && !kbki_mm_wide(io.c, io.n)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
                   : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
     if (!why)
@@ -9956,13 +9958,8 @@ __global__ void __launch_bounds__(384)
     kbki_cluster_barrier(); // a CTA must not exit while the other CTA may access its shared memory
 #endif
 }
-// Returns whether the rows of C are aligned to 16 bytes, so that TMA can store them.
-template <class T> bool kbki_wg_storable(const kbk_args* a) {
-    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
-}
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
     const auto kernel = [](auto l) { return kbk_matmul_fwd_tma_k<T, l.a, l.b>; };
-    if (!kbki_wg_storable<T>(a)) return kbk_matmul_fwd_multicast<T>(a, st);
     return kbki_step_run<T, 256, true>(a, st, kernel, 384, 1024 + 4 * 49152 + 4 * 8192, 2);
 }
 #endif // __CUDACC__
@@ -14382,39 +14379,42 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
 // Kernels of variant `naive`: kbki_attn_naive_dot_k has one thread per row. kbk_attention_bwd_naive_k has one
 // thread per pair of row and key. kbki_attn_naive_grad_k has one thread per element of dq, dk and dv.
 template <class T>
-__global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (at >= io.heads * n * n) return;
+__global__ void kbk_attention_bwd_naive_k(const T* dout, const T* q, const T* k, const T* v, const float* lse,
+                                          const float* dot, float* p, float* ds, int64_t rows, int64_t n, int d,
+                                          float scale, int causal) {
+    int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (at >= rows * n) return;
     int64_t row = at / n, j = at % n, key = row / n * n + j;
-    float x = 0, y = 0, lse = io.lse[row];
-    if (io.causal && j > row % n) return;
+    float x = 0, y = 0;
+    if (causal && j > row % n) return;
     for (int c = 0; c < d; c++) {
-        x = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[key * d + c]), x);
-        y = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.v[key * d + c]), y);
+        x = fmaf(kbki_float(q[row * d + c]), kbki_float(k[key * d + c]), x);
+        y = fmaf(kbki_float(dout[row * d + c]), kbki_float(v[key * d + c]), y);
     }
-    p[at] = expf(x * io.scale - (lse == -INFINITY ? INFINITY : lse));
-    ds[at] = p[at] * (y - dot[row]) * io.scale;
+    p[at] = expf(x * scale - (lse[row] == -INFINITY ? INFINITY : lse[row]));
+    ds[at] = p[at] * (y - dot[row]) * scale;
 }
-template <class T> __global__ void kbki_attn_naive_dot_k(kbki_attn_back<T> io, int d, float* dot) {
+template <class T> __global__ void kbki_attn_naive_dot_k(const T* dout, const T* o, float* dot, int64_t rows, int d) {
     int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (row >= io.heads * io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(io.dout[row * d + c]), kbki_float(io.o[row * d + c]), sum);
+    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(dout[row * d + c]), kbki_float(o[row * d + c]), sum);
     dot[row] = sum;
 }
 template <class T>
-__global__ void kbki_attn_naive_grad_k(kbki_attn_back<T> io, int d, const float* p, const float* ds) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
-    if (row >= io.heads * n) return;
+__global__ void kbki_attn_naive_grad_k(const T* dout, const T* q, const T* k, const float* p, const float* ds, T* dq,
+                                       T* dk, T* dv, int64_t rows, int64_t n, int d, int causal) {
+    int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, c = at % d;
+    if (row >= rows) return;
     int64_t head = row / n * n, me = row % n;
-    float dq = 0, dk = 0, dv = 0;
-    for (int64_t j = 0; j < (io.causal ? me + 1 : n); j++)
-        dq = fmaf(ds[row * n + j], kbki_float(io.k[(head + j) * d + c]), dq);
-    for (int64_t i = io.causal ? me : 0; i < n; i++) {
-        dk = fmaf(ds[(head + i) * n + me], kbki_float(io.q[(head + i) * d + c]), dk);
-        dv = fmaf(p[(head + i) * n + me], kbki_float(io.dout[(head + i) * d + c]), dv);
+    float x = 0, y = 0, z = 0;
+    for (int64_t j = 0; j < (causal ? me + 1 : n); j++)
+        x = fmaf(ds[row * n + j], kbki_float(k[(head + j) * d + c]), x);
+    for (int64_t i = causal ? me : 0; i < n; i++) {
+        y = fmaf(ds[(head + i) * n + me], kbki_float(q[(head + i) * d + c]), y);
+        z = fmaf(p[(head + i) * n + me], kbki_float(dout[(head + i) * d + c]), z);
     }
-    io.dq[at] = kbki_type<T>::from(dq), io.dk[at] = kbki_type<T>::from(dk), io.dv[at] = kbki_type<T>::from(dv);
+    dq[at] = kbki_type<T>::from(x), dk[at] = kbki_type<T>::from(y), dv[at] = kbki_type<T>::from(z);
 }
 template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
@@ -14427,15 +14427,19 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     float *p = (float*)((char*)a->workspace + KBK_TICKETS), *ds = p + pairs, *dot = ds + pairs;
     int d = (int)a->s.cols;
     if (!kbki_grid_ok(kbki_ceil(pairs, 256)) || !kbki_grid_ok(kbki_ceil(rows * d, 256))) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, d, dot);
-    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(io, d, p, ds, dot);
-    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(io, d, p, ds);
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io.dout, io.o, dot, rows, d);
+    kbk_attention_bwd_naive_k<T><<<(unsigned)kbki_ceil(pairs, 256), 256, 0, st>>>(
+        io.dout, io.q, io.k, io.v, io.lse, dot, p, ds, rows, io.rows, d, io.scale, io.causal);
+    kbki_attn_naive_grad_k<T><<<(unsigned)kbki_ceil(rows * d, 256), 256, 0, st>>>(
+        io.dout, io.q, io.k, p, ds, io.dq, io.dk, io.dv, rows, io.rows, d, io.causal);
     return kbki_launched();
 }
 
 // Launches the two passes of a variant that recomputes p and ds in each pass. `query` is the kernel of the first
 // pass, which computes dq. `key` is the kernel of the second pass, which computes dk and dv.
-template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
+template <class T>
+using kbki_attn_pass = void(const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot,
+                            T* dq, T* dk, T* dv, int n, float scale, int causal);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
                              unsigned threads, size_t bytes, kbk_stream st) {
@@ -14450,9 +14454,11 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     const int64_t lines = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, rows);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(lines, 256), 256, 0, st>>>(io, (int)a->s.cols, dot);
-    query<<<(unsigned)ctas, threads, bytes, st>>>(io, dot);
-    key<<<(unsigned)ctas, threads, bytes, st>>>(io, dot);
+    kbki_attn_naive_dot_k<T>
+        <<<(unsigned)kbki_ceil(lines, 256), 256, 0, st>>>(io.dout, io.o, dot, lines, (int)a->s.cols);
+    for (auto kernel : { query, key })
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.dout, io.q, io.k, io.v, io.lse, dot, io.dq, io.dk, io.dv,
+                                                       (int)io.rows, io.scale, io.causal);
     return kbki_launched();
 }
 
@@ -14466,32 +14472,34 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x and x + 16 of the loop operand. Of
     every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
-__global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
+__global__ void __launch_bounds__(128)
+    kbk_attention_bwd_flash_k(const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot,
+                              T* dq, T* dk, T* dv, int n, float scale, int causal) {
     extern __shared__ uint4 kbki_attn_shared[];
     auto a = reinterpret_cast<float(*)[Dim + 4]>(kbki_attn_shared), b = a + 32, moving = b + 32;
     auto small = reinterpret_cast<float(*)[32 + 4]>(moving + 32);
-    int n = (int)io.rows, tiles = (n + 31) / 32, first = blockIdx.x % tiles * 32;
+    int tiles = (n + 31) / 32, first = blockIdx.x % tiles * 32;
     int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = first + 4 * y;
-    int end = io.causal && !Keys && first + 32 < n ? first + 32 : n;
-    int64_t head = blockIdx.x / tiles * io.rows;
-    float sum[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
-    kbki_attn_stage<Dim, 32, 128>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
-    kbki_attn_stage<Dim, 32, 128>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
-    for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
+    int end = causal && !Keys && first + 32 < n ? first + 32 : n;
+    int64_t head = (int64_t)(blockIdx.x / tiles) * n;
+    float sum[4][Dim / 16] = {}, sum_v[4][Dim / 16] = {};
+    kbki_attn_stage<Dim, 32, 128>(a, (Keys ? k : dout) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(b, (Keys ? v : q) + (head + first) * Dim, n - first);
+    for (int at = causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
-        bool doubt = (io.causal && at == first) || at + 32 > n;
+        bool doubt = (causal && at == first) || at + 32 > n;
         // Returns whether the mask hides a pair of rows: row `r` of those that this thread keeps, and row `at + i`
         // of the loop operand.
         auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
-            return row >= n || key >= n || (io.causal && key > row);
+            return row >= n || key >= n || (causal && key > row);
         };
         __syncthreads(); // all warps have read the previous tile of the loop operand
-        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? q : v) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
         __syncthreads();
-        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? dout : k) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(b, moving, y, x, Keys ? dp : s);
 #pragma unroll
@@ -14499,17 +14507,17 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             int r = e / 2, i = x + e % 2 * 16;
             bool seen = !hidden(r, i);
             int64_t row = head + (Keys ? at + i : mine + r);
-            float lse = seen ? io.lse[row] : INFINITY; // lse is -inf if the row sees no key
-            float p = seen ? expf(fmaf(s[r][e % 2], io.scale, lse == -INFINITY ? -INFINITY : -lse)) : 0.0f;
-            dp[r][e % 2] = seen ? p * (dp[r][e % 2] - dot[row]) * io.scale : 0.0f;
+            float base = seen ? lse[row] : INFINITY; // lse is -inf if the row sees no key
+            float p = seen ? expf(fmaf(s[r][e % 2], scale, base == -INFINITY ? -INFINITY : -base)) : 0.0f;
+            dp[r][e % 2] = seen ? p * (dp[r][e % 2] - dot[row]) * scale : 0.0f;
             if (Keys) small[4 * y + r][i] = p;
         }
         if (Keys) {
             // a barrier of the warp suffices, because the sixteen lanes that write these four rows also read them
             __syncwarp();
-            kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
+            kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, sum_v);
             __syncthreads();
-            kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
+            kbki_attn_stage<Dim, 32, 128>(moving, q + (head + at) * Dim, n - at);
         }
 #pragma unroll
         for (int e = 0; e < 8; e++) small[4 * y + e / 2][x + e % 2 * 16] = dp[e / 2][e % 2];
@@ -14521,8 +14529,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
         int r = e % 4, c = e / 4;
         int64_t to = (head + mine + r) * Dim + 4 * x + c / 4 * 64 + c % 4;
         if (mine + r >= n) continue;
-        (Keys ? io.dk : io.dq)[to] = kbki_type<T>::from(sum[r][c]);
-        if (Keys) io.dv[to] = kbki_type<T>::from(dv[r][c]);
+        (Keys ? dk : dq)[to] = kbki_type<T>::from(sum[r][c]);
+        if (Keys) dv[to] = kbki_type<T>::from(sum_v[r][c]);
     }
 }
 template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_stream st) {
@@ -14545,20 +14553,23 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
     `do`. A warp keeps 16 rows of `a` and `b`, and processes 16 rows of `u` and `w` at a time. p and ds have
     the register layout of a first operand of mma.sync, as in variant `warpmma` of the forward pass. */
 template <class T, int Dim, bool Keys>
-__global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
+__global__ void __launch_bounds__(128, 2)
+    kbk_attention_bwd_warpmma_k(const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot,
+                                T* dq, T* dk, T* dv, int n, float scale, int causal) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
-    int n = (int)io.rows, tiles = (n + 63) / 64, first = blockIdx.x % tiles * 64;
+    int tiles = (n + 63) / 64, first = blockIdx.x % tiles * 64;
     int lane = threadIdx.x % 32, y = threadIdx.x / 32 * 16;
-    int end = io.causal && !Keys && first + 64 < n ? first + 64 : n;
-    int64_t head = blockIdx.x / tiles * io.rows;
+    int end = causal && !Keys && first + 64 < n ? first + 64 : n;
+    int64_t head = (int64_t)(blockIdx.x / tiles) * n;
+    bool vector = (((uintptr_t)dout | (uintptr_t)q | (uintptr_t)k | (uintptr_t)v) & 15) == 0;
     float sum_u[Dim / 8][4] = {}, sum_w[Dim / 8][4] = {};
-    kbki_attn_plain_stage<Dim>(a, (Keys ? io.k : io.q) + (head + first) * Dim, n - first, io.vector);
-    kbki_attn_plain_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first, io.vector);
-    for (int at = io.causal && Keys ? first : 0; at < end; at += 16) {
+    kbki_attn_plain_stage<Dim>(a, (Keys ? k : q) + (head + first) * Dim, n - first, vector);
+    kbki_attn_plain_stage<Dim>(b, (Keys ? v : dout) + (head + first) * Dim, n - first, vector);
+    for (int at = causal && Keys ? first : 0; at < end; at += 16) {
         float p[2][4] = {}, ds[2][4] = {};
         __syncthreads(); // all warps have read the previous tiles `u` and `w`
-        kbki_attn_plain_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at, io.vector);
-        kbki_attn_plain_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at, io.vector);
+        kbki_attn_plain_stage<Dim>(u, (Keys ? q : k) + (head + at) * Dim, n - at, vector);
+        kbki_attn_plain_stage<Dim>(w, (Keys ? dout : v) + (head + at) * Dim, n - at, vector);
         __syncthreads();
         kbki_attn_plain_scores<T, Dim>(p, a + y, u), kbki_attn_plain_scores<T, Dim>(ds, b + y, w);
 #pragma unroll
@@ -14566,9 +14577,9 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
             int me = first + y + lane / 4 + e / 2 % 2 * 8, other = at + e / 4 * 8 + lane % 4 * 2 + e % 2;
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
-            bool seen = row < n && key < n && (!io.causal || key <= row);
-            float lse = seen ? io.lse[head + row] : INFINITY; // lse is -inf if the row sees no key
-            s = seen ? expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)) : 0.0f;
+            bool seen = row < n && key < n && (!causal || key <= row);
+            float base = seen ? lse[head + row] : INFINITY; // lse is -inf if the row sees no key
+            s = seen ? expf(s * scale - (base == -INFINITY ? INFINITY : base)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
         }
         kbki_attn_plain_values<T, Dim>(sum_u, ds, u);
@@ -14579,8 +14590,8 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
         int me = first + y + lane / 4 + e / 2 % 2 * 8;
         int64_t to = (head + me) * Dim + e / 4 * 8 + lane % 4 * 2 + e % 2;
         if (me >= n) continue;
-        (Keys ? io.dk : io.dq)[to] = kbki_type<T>::from(sum_u[e / 4][e % 4] * io.scale);
-        if (Keys) io.dv[to] = kbki_type<T>::from(sum_w[e / 4][e % 4]);
+        (Keys ? dk : dq)[to] = kbki_type<T>::from(sum_u[e / 4][e % 4] * scale);
+        if (Keys) dv[to] = kbki_type<T>::from(sum_w[e / 4][e % 4]);
     }
 }
 template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_stream st) {
@@ -14597,44 +14608,47 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 // First kernel of variants `flashmma` and `flashws`: computes, for every row, D and the base lse * log2(e) of the
 // exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
 // Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
-template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
+template <class T, int Dim>
+__global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat,
+                                                        float* sums, int64_t heads, int64_t n, int vector) {
     constexpr int Lanes = Dim / 8;
-    int64_t n = io.rows, padded = (n + 63) / 64 * 64;
+    int64_t padded = (n + 63) / 64 * 64;
     int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
     int lane = threadIdx.x % Lanes;
-    bool in = row < n && head < io.heads;
+    bool in = row < n && head < heads;
     int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
-    if (in && io.vector) {
+    if (in && vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
-        x.load_cached(io.dout + from), y.load(io.o + from);
+        x.load_cached(dout + from), y.load(o + from);
         x.get(f), y.get(g);
 #pragma unroll
         for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
     } else if (in) {
-        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(io.dout[from + k]), kbki_float(io.o[from + k]), sum);
+        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[from + k]), kbki_float(o[from + k]), sum);
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // sets the f32 sums of dq to 0
-        float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
+    if (head < heads) { // sets the f32 sums of dq to 0
+        float4* zero = reinterpret_cast<float4*>(sums) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
     // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
     kbki_follow_me();
-    if (lane || head >= io.heads) return;
-    float lse = in ? io.lse[head * n + row] : INFINITY;
-    io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
+    if (lane || head >= heads) return;
+    float base = in ? lse[head * n + row] : INFINITY;
+    stat[at] = make_float2(base == -INFINITY ? INFINITY : base * KBKI_LOG2E, sum);
 }
 // Last kernel of variants `flashmma` and `flashws`: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
-template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
+template <class T, int Dim>
+__global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector) {
     __shared__ uint4 tile[64 * Dim / 8];
-    int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
+    int tiles = (n + 63) / 64, warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
     int64_t head = blockIdx.x / tiles;
     const float4* from =
-        reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
+        reinterpret_cast<const float4*>(sums) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads are issued before the first value is used
     float x[2][4][4];
     kbki_follow_wait();
@@ -14643,10 +14657,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
 #pragma unroll
     for (int f = 0; f < 8; f++) {
         float(&to)[4] = x[f / 4][f % 4];
-        to[0] = y[f].x * io.scale, to[1] = y[f].y * io.scale, to[2] = y[f].z * io.scale, to[3] = y[f].w * io.scale;
+        to[0] = y[f].x * scale, to[1] = y[f].y * scale, to[2] = y[f].z * scale, to[3] = y[f].w * scale;
     }
-    kbki_attn_write<T, Dim, 4>(io.dq + (head * io.rows + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x,
-                               warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
+    kbki_attn_write<T, Dim, 4>(dq + (head * n + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4,
+                               n - row, vector, kbki_attn_lanes());
 }
 
 /*  Configuration of variant `flashmma`. A warp keeps 32 keys and processes 32 rows of q at a time, so that
@@ -14831,21 +14845,24 @@ template <class T, class Plan> struct kbki_attn_back_warp {
 // and of `do` at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
-    kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
+    kbk_attention_bwd_flashmma_k(const T* dout, const T* q, const T* k_in, const T* v_in, float2* row_stats,
+                                 float* sums, T* dk, T* dv, int n, float scale, int causal, int vector) {
+    const kbki_attn_back<T> io = { dout, q,         k_in, v_in, NULL, NULL,  NULL,   dk,
+                                   dv,   row_stats, sums, 0,    n,    scale, causal, vector };
     typedef kbki_attn_plan<Dim, Keys> Plan;
     extern __shared__ uint4 kbki_attn_shared[];
     const uint32_t k = kbki_shared(kbki_attn_shared), v = k + Plan::keys, ring = v + Plan::keys;
     const uint32_t stats = ring + 2 * Plan::buffers * Plan::tile, ds = stats + Plan::buffers * Plan::stat;
     const kbki_attn_lane at = kbki_attn_lanes();
-    const int n = (int)io.rows, tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
+    const int tiles = (n + Keys - 1) / Keys, warp = threadIdx.x / 32;
     const int head = blockIdx.x / tiles, key0 = blockIdx.x % tiles * Keys;
     const int mine = warp / Plan::share * 32, turn = warp % Plan::share;
     kbki_attn_back_warp<T, Plan> me = { io,   k,    v,    ring, stats, ds, ds + Plan::kept * Plan::ds, n,
-                                        warp, head, key0, mine, turn,  at, io.scale * KBKI_LOG2E,      {},
+                                        warp, head, key0, mine, turn,  at, scale * KBKI_LOG2E,         {},
                                         {} };
-    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, io.k + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
-    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
-    const int first = io.causal ? key0 : 0;
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(k, k_in + ((int64_t)head * n + key0) * Dim, n - key0, vector);
+    kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, v_in + ((int64_t)head * n + key0) * Dim, n - key0, vector);
+    const int first = causal ? key0 : 0;
     int row = first;
     kbki_follow_wait();
     me.fetch(0, row);
@@ -14869,25 +14886,36 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     if (Plan::buffers > 1)
         kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
 #pragma unroll
-    for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
+    for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= scale;
     kbki_follow_me();
     __syncthreads(); // all warps have read k and v, whose memory becomes the staging buffers of dk and dv
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
-    kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
-    kbki_attn_write<T, Dim, 8>(io.dv + key * Dim, v + mine * Plan::row, me.dv, turn * 8, left, io.vector, at);
+    kbki_attn_write<T, Dim, 8>(dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, vector, at);
+    kbki_attn_write<T, Dim, 8>(dv + key * Dim, v + mine * Plan::row, me.dv, turn * 8, left, vector, at);
+}
+// Launches the three kernels of variant `flashmma` or `flashws`. `launch` launches the second of them.
+template <class T, int Dim, class Launch>
+const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
+    const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
+    if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
+    kbki_attn_stat_k<T, Dim>
+        <<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads, io.rows, io.vector);
+    const char* why = kbki_launched();
+    if (!why) why = launch();
+    return why ? why
+               : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io.sum, io.dq, (int)io.rows,
+                             io.scale, io.vector);
 }
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
-    const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
+    const int64_t keys = io.heads * kbki_ceil(io.rows, Keys);
     if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
-    if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
-    kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
-    const char* why = kbki_launched();
-    if (!why)
-        why = kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
-                          kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
-    return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
+    return kbki_attn_around<T, Dim>(io, st, [&] {
+        return kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
+                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io.dout, io.q, io.k, io.v, io.stat, io.sum,
+                           io.dk, io.dv, (int)io.rows, io.scale, io.causal, io.vector);
+    });
 }
 // Launches the kernel of variant `flashmma` with 64 keys per CTA and one buffer for rows of q and `do`. The
 // configuration with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
@@ -14940,392 +14968,258 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     the f32 sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are
     read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
     and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
-#define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-// Configuration of variant `flashws`. Shared memory holds K, V, two buffers for Q, two for dO, two tiles of ds,
-// and two buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block is stored
-// panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
-template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // whether the kernel is persistent, with at most one CTA per SM
-    static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
-    // keep, spare: registers per consumer thread, and per producer thread
-    static constexpr int threads = 128 * 3, keep = 240, spare = 24;
-    static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
-    static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
-    static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
-    static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // includes 1024 bytes for alignment
-    static_assert(panels * blocks == 2, "each warpgroup computes one block of dq");
-};
-struct kbki_fab_maps {
-    kbki_map q, k, v, dout;
-};
-// A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
-// items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first
-// keys.
-template <class T> struct kbki_fab {
-    kbki_attn_back<T> io;
-    // tiles: number of tiles of keys per head; span: heads per section; items: number of tiles of keys of all
-    // heads
-    int tiles, span, items;
-};
-
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-struct kbki_fab_barriers {
-    uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
-};
-// Work item of a CTA: its head, its first key, and the first row of q that sees one of its keys. bar, base:
-// mbarriers and shared memory of the CTA.
-struct kbki_fab_item {
-    kbki_fab_barriers* bar;
-    char* base;
-    int head, key, row;
-};
-// Sets *item to the work item of this CTA in round `round`. In odd rounds, the CTAs take work items in reverse
-// order, for load balance. Returns false if this CTA has no work item in this round.
-template <class T>
-__device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
-    unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
-    if (index >= (unsigned)work.items) return false;
-    int whole = work.span * work.tiles, section = (int)index / whole, in = (int)index - section * whole;
-    int wide = min(work.span, (int)work.io.heads - section * work.span);
-    item->head = section * work.span + in % wide;
-    item->key = in / wide * 128, item->row = work.io.causal ? item->key : 0;
-    return true;
-}
-
 // Loads a tile of K, V, Q or dO by TMA, in boxes of 64 rows by 64 columns. Only one thread calls kbki_fab_load.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// Runs the producer, which is one thread. For each work item, the producer loads K, V, and all tiles of Q and dO
-// that see the item's keys. Of the producer's loads, only the load of the row statistics depends on the previous
-// kernel (PDL).
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
-                                                 kbki_fab_item item) {
-    kbki_fab_barriers* bar = item.bar;
-    // filled: number of rows of a head that have statistics, including the rows that pad the last tile
-    const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64;
-    unsigned slot = 0, parity = 1, keys_parity = 1;
-    for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
-        if (!kbki_fab_where(work, round, &item)) continue;
-#pragma unroll 1
-        for (int row = item.row; row < n; row += Plan::rows) {
-            const unsigned known = (unsigned)min(Plan::rows, filled - row) * 8;
-            uint64_t *q_full = bar->q_full + slot, *dout_full = bar->dout_full + slot;
-            kbki_bar_wait(bar->empty + slot, parity);
-            kbki_bar_expect(q_full, Plan::row_bytes + known);
-            kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::q + slot * Plan::row_bytes, &maps.q, q_full,
-                                                    row, item.head);
-            kbki_bar_expect(dout_full, Plan::row_bytes);
-            kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::dout + slot * Plan::row_bytes, &maps.dout,
-                                                    dout_full, row, item.head);
-            if (row == item.row) {
-                kbki_bar_wait(&bar->keys_empty, keys_parity);
-                keys_parity ^= 1;
-                kbki_bar_expect(&bar->k_full, Plan::key_bytes);
-                kbki_fab_load<Plan::keys, Plan::panels>(item.base, &maps.k, &bar->k_full, item.key, item.head);
-                kbki_bar_expect(&bar->v_full, Plan::key_bytes);
-                kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
-                                                        item.head);
-            }
-            // The producer waits for the previous kernel (PDL) before it loads the statistics of rows. The
-            // consumers need not wait for the previous kernel, because they add to dq only after the statistics of
-            // rows have arrived.
-            kbki_follow_wait();
-            kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
-                           work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
-            slot ^= 1, parity ^= slot == 0;
-        }
-    }
-}
-
 // Declares registers as undefined before a product writes to them. Without this declaration, ptxas sees other
 // writes to these registers while the product is in flight, and serialises the product.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
 }
-// --- a consumer warpgroup. s: scores, then p, in f32; t: `do` v, then ds, in f32; p and x: p and ds in 16 bits.
-//     The rows of s, t, p and x are keys; their columns are rows of q.
-template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // descriptor of an operand at the start of shared memory
-    const char* base;
-    // panel: index of the 64 columns of dq that the warpgroup computes; block: index of its 64 rows of dq
-    int group, panel, block;
-    float scale;             // factor that converts scores to base-2 logarithms
-
-    __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
-        base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
-        all.set(at);
-    }
-    // Returns the descriptor of the operand at byte offset `bytes` in shared memory. The descriptor is recomputed
-    // for each tile, because the descriptors of K and V would otherwise take 48 registers.
-    template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
-        kbki_wg_operand<Along> it;
-        it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
-        asm volatile("" : "+r"(it.low));
-        return it;
-    }
-    // Issues the product s = a b', where a has rows of K or V, and b has rows of Q or dO.
-    __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
-        const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
-        kbki_fab_new<Plan::rows / 2>(s);
-        kbki_wg_fence();
-#pragma unroll
-        for (int step = 0; step < Plan::dim / 16; step++) {
-            const uint32_t on = step / 4 * a.block64 + step % 4 * a.step16;
-            kbki_wgmma<T, Plan::rows>::template shared<0, 0>(s, a.at(on), b.at(on), step != 0);
-        }
-        kbki_wg_commit();
-    }
-    // sum += p dO, or sum += ds Q
-    __device__ __forceinline__ void add(const uint32_t* p, uint32_t rows, float* sum) const {
-        const auto b = operand<false>(rows);
-        kbki_wg_fence();
-#pragma unroll
-        for (int step = 0; step < Plan::rows / 16; step++)
-            kbki_wgmma<T, Plan::dim>::template registers<1>(
-                sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
-        kbki_wg_commit();
-    }
-    // Issues the product for the warpgroup's 64 x 64 block of dq, over all keys of the tile. The product reads ds
-    // as a transposed operand.
-    __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
-        const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
-        kbki_fab_new<32>(sum);
-        kbki_wg_fence();
-#pragma unroll
-        for (int step = 0; step < Plan::keys / 16; step++)
-            kbki_wgmma<T, 64>::template shared<1, 1>(sum, a.at(step * a.step16),
-                                                     b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16),
-                                                     step != 0);
-        kbki_wg_commit();
-    }
-    // Returns the statistics of two rows of q: for each row, the base of the exponentials, and D. This thread
-    // holds the scores of these two rows as two columns of block b.
-    __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
-        float4 two;
-        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                     : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
-                     : "r"(kbki_shared(base + stat) + (b * 4 + threadIdx.x % 4) * 16)
-                     : "memory");
-        return two;
-    }
-    __device__ __forceinline__ void exponentials(uint32_t stat, float* s) const {
-#pragma unroll
-        for (int b = 0; b < Plan::rows / 8; b++) {
-            const float4 two = known(stat, b);
-#pragma unroll
-            for (int e = 0; e < 4; e++) s[b * 4 + e] = kbki_exp2(fmaf(s[b * 4 + e], scale, e & 1 ? -two.z : -two.x));
-        }
-    }
-    __device__ __forceinline__ void slopes(uint32_t stat, const uint32_t* p, float* t) const {
-#pragma unroll
-        for (int b = 0; b < Plan::rows / 8; b++) {
-            const float4 two = known(stat, b);
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                float w[2], *to = t + b * 4 + h * 2;
-                kbki_unword((T*)0, p[b * 2 + h], w);
-                to[0] = w[0] * (to[0] - two.y), to[1] = w[1] * (to[1] - two.w);
-            }
-        }
-    }
-    // Sets an element of s to 0 if its row or key is beyond the last one, or if its key is masked. row: first row
-    // of the tile of q. key: first key of the warpgroup.
-    static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
-        const int n = (int)io.rows;
-        row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-        const int low = key >= n ? n : io.causal ? key : 0, high = key + 8 >= n ? n : io.causal ? key + 8 : 0;
-#pragma unroll
-        for (int i = 0; i < Plan::rows / 2; i++) {
-            const int at = row + i / 4 * 8 + i % 2;
-            if (at < (i / 2 % 2 ? high : low) || at >= n) s[i] = 0;
-        }
-    }
-    static __device__ __forceinline__ void pack(const float* s, uint32_t* p) {
-#pragma unroll
-        for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
-    }
-    // Stores ds in shared memory, from which the product for dq reads it. The caller must synchronise the two
-    // consumer warpgroups afterwards.
-    __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
-        const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
-        const char* to = base + ds + key * 128;
-#pragma unroll
-        for (int c = 0; c < Plan::rows / 16; c++)
-            kbki_stmatrix(
-                kbki_shared(to + c / 4 * (Plan::keys * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4)),
-                x + c * 4);
-        kbki_bulk_fence();
-    }
-};
-
-// Adds the warpgroup's 64 x 64 block of dq to the sums in memory, in the layout that kbki_attn_dq_k reads.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
-                                              int head, int row, const float* d) {
-    const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    row += keys.block * 64;
-    if (row >= io.rows) return;
-    float* to = io.sum + (int64_t)kbki_attn_tile(io, head, row) * (64 * Plan::dim) +
-                (keys.panel * 4 + warp / 2) * 1024 + warp % 2 * 512;
-#pragma unroll
-    for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
+// Returns the descriptor of the operand at byte offset `bytes` after the operand `all`. The descriptor is recomputed
+// for each tile, because the descriptors of K and V would otherwise take 48 registers.
+template <bool Along>
+__device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg_operand<true>& all, uint32_t bytes) {
+    kbki_wg_operand<Along> it;
+    it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
+    asm volatile("" : "+r"(it.low));
+    return it;
 }
-// A tile of rows of q and `do`: its first row, its pipeline slot, and its byte offsets in shared memory.
-template <class Plan> struct kbki_fab_tile {
-    int row;
-    unsigned slot, parity;
-    __device__ __forceinline__ uint32_t q() const { return Plan::q + slot * Plan::row_bytes; }
-    __device__ __forceinline__ uint32_t dout() const { return Plan::dout + slot * Plan::row_bytes; }
-    __device__ __forceinline__ uint32_t ds() const { return Plan::ds + slot * Plan::ds_bytes; }
-    __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
-    __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
-};
-// Processes a tile of rows of q and `do`. When the scores of this tile are issued, the product for dk and the
-// atomics for dq of the previous tile may still be running. A pipeline slot is released after the product for dk,
-// because this product reads the slot last.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
-                                              const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
-                                              float* dv) {
-    const bool edge = (io.causal && tile.row < item.key + Plan::keys) || item.key + Plan::keys > io.rows ||
-                      tile.row + Plan::rows > io.rows;
-    float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
-    uint32_t p[Plan::rows / 4], x[Plan::rows / 4];
-    kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
-    keys.scores(0, tile.q(), s);
-    kbki_wg_wait<1>(); // waits for the product for dk of the previous tile
-    if (tile.row > item.row) kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
-    kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
-    keys.scores(Plan::v, tile.dout(), t);
-    kbki_wg_wait<1>();
-    kbki_wg_hold<Plan::rows / 2>(s);
-    keys.exponentials(tile.stat(), s);
-    if (edge) keys.hide(io, s, tile.row, item.key + keys.group * 64);
-    keys.pack(s, p);
-    keys.add(p, tile.dout(), dv);
-    kbki_wg_wait<1>();
-    kbki_wg_hold<Plan::rows / 2>(t);
-    keys.slopes(tile.stat(), p, t);
-    if (edge) keys.hide(io, t, tile.row, item.key + keys.group * 64);
-    keys.pack(t, x);
-    keys.store(tile.ds(), x);
-    kbki_barrier<256>(3);
-    keys.dq(tile.ds(), d);
-    keys.add(x, tile.q(), dk);
-    kbki_wg_wait<1>();
-    kbki_wg_hold<32>(d);
-    kbki_fab_give(io, keys, item.head, tile.row, d);
+// Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, the
+// base of the exponentials, and D.
+__device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
+    float4 two;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
+                 : "r"(kbki_shared(stat) + (b * 4 + threadIdx.x % 4) * 16)
+                 : "memory");
+    return two;
 }
-
-// Epilogue: stores dk and dv of a warpgroup's 64 keys.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int head, int key, float* dk,
-                                                const float* dv) {
-    kbki_mm<T> out = {};
-    out.m = io.rows, out.n = Plan::dim;
+// Sets an element of s to 0 if its row or key is beyond the last one, or if its key is masked. row: first row of the
+// tile of q. key: first key of the warpgroup.
+template <int Rows> __device__ __forceinline__ void kbki_fab_hide(float* s, int row, int key, int n, int causal) {
+    row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+    const int low = key >= n ? n : causal ? key : 0, high = key + 8 >= n ? n : causal ? key + 8 : 0;
 #pragma unroll
-    for (int i = 0; i < Plan::dim / 2; i++) dk[i] *= io.scale;
-    out.c = io.dk + head * io.rows * Plan::dim;
-    kbki_wg_finish<T, Plan::dim>(out, key, 0, dk);
-    out.c = io.dv + head * io.rows * Plan::dim;
-    kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
-}
-// Runs a consumer warpgroup. For each work item, the consumer processes all rows of q that see the keys of the
-// item.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_fab_item item, int group) {
-    const int n = (int)work.io.rows;
-    kbki_fab_keys<T, Plan> keys;
-    kbki_fab_tile<Plan> tile = {};
-    keys.set(item.base, group, work.io.scale * KBKI_LOG2E);
-    for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
-        float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
-        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item for this CTA
-        tile.row = item.row;
-        kbki_bar_wait(&item.bar->k_full, round & 1);
-        kbki_bar_wait(&item.bar->v_full, round & 1);
-#pragma unroll 1
-        do { // executed at least once, because every key is seen by a row
-            kbki_fab_step(work.io, keys, item, tile, dk, dv);
-            tile.next();
-        } while (tile.row < n);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
-        kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
-        kbki_fa_arrive(&item.bar->keys_empty);
-        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
-        // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
-        if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
+    for (int i = 0; i < Rows / 2; i++) {
+        const int at = row + i / 4 * 8 + i % 2;
+        if (at < (i / 2 % 2 ? high : low) || at >= n) s[i] = 0;
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Kernel of variant `flashws`, with warp specialization. The first warpgroup loads by TMA. Each of the two
-// consumer warpgroups keeps dk and dv of 64 keys.
-template <class T, class Plan>
-__global__ void __launch_bounds__(Plan::threads, 1)
-    kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
+/*  Kernel of variant `flashws`, with warp specialization. Shared memory holds K, V, two buffers for Q, two for dO, two
+    tiles of ds, and two buffers for the statistics of rows. Q, K, V and dO are stored in blocks of 64 rows; each block
+    is stored panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
+    A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
+    items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first keys.
+    Stay: whether the kernel is persistent, with at most one CTA per SM. The kernel has more than 120 lines, because it
+    is also the production kernel. */
+template <class T, int Dim, bool Stay>
+__global__ void __launch_bounds__(384, 1)
+    kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
+                                const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
+                                const float2* stats, float* sums, T* dk_out, T* dv_out, int heads, int n, float scale,
+                                int causal, int span) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    // Rows: rows of a tile of Q or dO; each warpgroup computes 64 x 64 elements of dq per tile
+    constexpr int Rows = 8192 / Dim, Panels = Dim / 64, KeyBytes = 128 * Dim * 2, RowBytes = Rows * Dim * 2;
+    constexpr int V = KeyBytes, Q = V + KeyBytes, Dout = Q + 2 * RowBytes; // byte offsets in shared memory
+    constexpr int Ds = Dout + 2 * RowBytes, DsBytes = 128 * Rows * 2, Stat = Ds + 2 * DsBytes, StatBytes = Rows * 8;
     extern __shared__ uint4 kbki_attn_shared[];
-    __shared__ kbki_fab_barriers bar;
-    kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
+    __shared__ uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
+    char* base = kbki_wg_align(kbki_attn_shared);
+    const int tiles = (n + 127) / 128, lines = (n + 63) / 64;
+    const unsigned items = heads * tiles, rounds = Stay ? (items + gridDim.x - 1) / gridDim.x : 1;
     // the shuffle tells the compiler that `group` is uniform in a warp
-    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
+    const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
+    int head = 0, key0 = 0, row0 = 0; // a work item: its head, its first key, and the first row that sees a key
+    unsigned slot = 0, parity = 0;    // pipeline slot of a tile of Q and dO
+    // Sets the work item of this CTA in round `round`. In odd rounds, the CTAs take work items in reverse order, for
+    // load balance. Returns false if this CTA has no work item in this round.
+    auto take = [&](unsigned round) {
+        unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+        if (index >= items) return false;
+        int section = (int)index / (span * tiles), in = (int)index - section * (span * tiles);
+        int wide = min(span, heads - section * span);
+        head = section * span + in % wide, key0 = in / wide * 128, row0 = causal ? key0 : 0;
+        return true;
+    };
     if (threadIdx.x == 0) {
-        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
-        for (int i = 0; i < 2; i++) {
-            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1);
-            kbki_bar_init(bar.empty + i, 2);
-        }
+        kbki_bar_init(&k_full, 1), kbki_bar_init(&v_full, 1), kbki_bar_init(&keys_empty, 2);
+        for (int i = 0; i < 2; i++)
+            kbki_bar_init(q_full + i, 1), kbki_bar_init(dout_full + i, 1), kbki_bar_init(empty + i, 2);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k);
-        kbki_tma_prefetch(&maps.v), kbki_tma_prefetch(&maps.dout);
+        kbki_tma_prefetch(&map_q), kbki_tma_prefetch(&map_k);
+        kbki_tma_prefetch(&map_v), kbki_tma_prefetch(&map_dout);
     }
     __syncthreads();
-    if (group < 0) {
-        kbki_wg_give<Plan::spare>();
-        if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work, item);
-    } else {
-        kbki_wg_take<Plan::keep>();
-        kbki_fab_consume<T, Plan>(work, item, group);
+    if (group < 0) { // producer: one thread loads K, V, and all tiles of Q and dO that see the item's keys
+        kbki_wg_give<24>();
+        for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
+            if (!take(round)) continue;
+#pragma unroll 1
+            for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
+                const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
+                kbki_bar_wait(empty + slot, parity ^ 1);
+                kbki_bar_expect(q_full + slot, RowBytes + known);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, head);
+                kbki_bar_expect(dout_full + slot, RowBytes);
+                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, head);
+                if (row == row0) {
+                    kbki_bar_wait(&keys_empty, ~round & 1);
+                    kbki_bar_expect(&k_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, head);
+                    kbki_bar_expect(&v_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, head);
+                }
+                // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
+                // kernel, because they add to dq only after the statistics of rows have arrived.
+                kbki_follow_wait();
+                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64, known,
+                               q_full + slot);
+            }
+        }
+        return;
+    }
+    kbki_wg_take<240>();
+    const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+    // panel: index of the 64 columns of dq that the warpgroup computes; block: index of its 64 rows of dq
+    const int panel = group % Panels, block = group / Panels;
+    const float log2_scale = scale * KBKI_LOG2E;
+    kbki_wg_operand<true> all; // operand at the start of shared memory
+    all.set(base);
+    // s = a b', where a has rows of K or V, and b has rows of Q or dO
+    auto scores = [&](uint32_t keys, uint32_t rows, float* s) {
+        const auto a = kbki_fab_operand<true>(all, keys + (uint32_t)group * (Panels * 8192));
+        const auto b = kbki_fab_operand<true>(all, rows);
+        kbki_fab_new<Rows / 2>(s);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < Dim / 16; k++) {
+            const uint32_t on = k / 4 * a.block64 + k % 4 * a.step16;
+            kbki_wgmma<T, Rows>::template shared<0, 0>(s, a.at(on), b.at(on), k != 0);
+        }
+        kbki_wg_commit();
+    };
+    // sum += p dO, or sum += ds Q
+    auto add = [&](const uint32_t* p, uint32_t rows, float* sum) {
+        const auto b = kbki_fab_operand<false>(all, rows);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < Rows / 16; k++)
+            kbki_wgmma<T, Dim>::template registers<1>(sum, p + k * 4,
+                                                      b.at(k / 4 * Panels * b.block64 + k % 4 * b.step16), 1);
+        kbki_wg_commit();
+    };
+    for (unsigned round = 0; round < rounds; round++) {
+        float dk[Dim / 2] = {}, dv[Dim / 2] = {};
+        if (!take(round)) continue; // only the last round may have no item for this CTA
+        int row = row0;
+        kbki_bar_wait(&k_full, round & 1), kbki_bar_wait(&v_full, round & 1);
+#pragma unroll 1
+        do { // executed at least once, because every key is seen by a row
+            const bool edge = (causal && row < key0 + 128) || key0 + 128 > n || row + Rows > n;
+            const uint32_t q = Q + slot * RowBytes, dout = Dout + slot * RowBytes, ds = Ds + slot * DsBytes;
+            const char* stat = base + Stat + slot * StatBytes;
+            float s[Rows / 2], t[Rows / 2], d[32]; // s: scores, then p; t: dO V', then ds; keys are rows
+            uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
+            kbki_bar_wait(q_full + slot, parity);
+            scores(0, q, s);
+            kbki_wg_wait<1>(); // waits for the product for dk of the previous tile, which reads its slot last
+            if (row > row0) kbki_fa_arrive(empty + (slot ^ 1));
+            kbki_bar_wait(dout_full + slot, parity);
+            scores(V, dout, t);
+            kbki_wg_wait<1>();
+            kbki_wg_hold<Rows / 2>(s);
+#pragma unroll
+            for (int b = 0; b < Rows / 8; b++) {
+                const float4 two = kbki_fab_known(stat, b);
+#pragma unroll
+                for (int e = b * 4; e < b * 4 + 4; e++)
+                    s[e] = kbki_exp2(fmaf(s[e], log2_scale, e & 1 ? -two.z : -two.x));
+            }
+            if (edge) kbki_fab_hide<Rows>(s, row, key0 + group * 64, n, causal);
+#pragma unroll
+            for (int i = 0; i < Rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+            add(p, dout, dv);
+            kbki_wg_wait<1>();
+            kbki_wg_hold<Rows / 2>(t);
+#pragma unroll
+            for (int i = 0; i < Rows / 4; i++) {
+                const float4 two = kbki_fab_known(stat, i / 2);
+                float w[2];
+                kbki_unword((T*)0, p[i], w);
+                t[2 * i] = w[0] * (t[2 * i] - two.y), t[2 * i + 1] = w[1] * (t[2 * i + 1] - two.w);
+            }
+            if (edge) kbki_fab_hide<Rows>(t, row, key0 + group * 64, n, causal);
+#pragma unroll
+            for (int i = 0; i < Rows / 4; i++) x[i] = kbki_word((T*)0, t + 2 * i);
+#pragma unroll
+            for (int c = 0; c < Rows / 16; c++) // stores ds, which the products for dq of both warpgroups read
+                kbki_stmatrix(kbki_shared(base + ds + (group * 64 + warp * 16 + lane % 16) * 128 +
+                                          c / 4 * (128 * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4)),
+                              x + c * 4);
+            kbki_bulk_fence();
+            kbki_barrier<256>(3);
+            const auto a = kbki_fab_operand<false>(all, ds + (uint32_t)block * (128 * 128));
+            const auto b = kbki_fab_operand<false>(all, panel * 8192);
+            kbki_fab_new<32>(d);
+            kbki_wg_fence();
+#pragma unroll
+            for (int k = 0; k < 8; k++) // the warpgroup's 64 x 64 block of dq, over all keys of the tile
+                kbki_wgmma<T, 64>::template shared<1, 1>(d, a.at(k * a.step16),
+                                                         b.at(k / 4 * Panels * b.block64 + k % 4 * b.step16), k != 0);
+            kbki_wg_commit();
+            add(x, q, dk);
+            kbki_wg_wait<1>();
+            kbki_wg_hold<32>(d);
+            // adds the block to the sums in memory, in the layout that kbki_attn_dq_k reads
+            float* to = sums + (int64_t)(head * lines + row / 64 + block) * (64 * Dim) +
+                        (panel * 4 + warp / 2) * 1024 + warp % 2 * 512 + lane * 4;
+#pragma unroll
+            for (int f = 0; f < 8 && row + block * 64 < n; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128, d + f * 4);
+            row += Rows, slot ^= 1, parity ^= slot == 0;
+        } while (row < n);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
+        kbki_fa_arrive(empty + (slot ^ 1)), kbki_fa_arrive(&keys_empty);
+        kbki_fa_finish<T, Dim>(dk_out + (int64_t)head * n * Dim, key0 + group * 64, n, { scale, scale }, dk);
+        kbki_fa_finish<T, Dim>(dv_out + (int64_t)head * n * Dim, key0 + group * 64, n, { 1, 1 }, dv);
+        // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
+        if (round + 1 == rounds) kbki_follow_me();
     }
 #endif
 }
-template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<T>& io, kbk_stream st) {
-    constexpr int Dim = Plan::dim;
-    kbki_fab_maps maps;
-    kbki_fab<T> work;
-    size_t bytes = Plan::bytes;
-    int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
-    int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
+template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_attn_back<T>& io, kbk_stream st) {
+    size_t bytes = 1024 + 512 * Dim + (8 * Dim + 528) * (8192 / Dim); // includes 1024 bytes for alignment
+    int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
+    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim, Stay>;
+    const T* const from[4] = { io.q, io.k, io.v, io.dout };
+    kbki_map maps[4];
     const char* why = kbki_needs_hopper();
-    if (why) return why;
-    if (!kbki_aligned(io.dout, 16) || !kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16))
-        return KBKI_TEXT_TMA_BACK;
-    if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
-    work.io = io, work.tiles = (int)tiles, work.span = (int)span, work.items = (int)ctas;
-    const T* const from[4] = { io.q, io.k, io.v, io.dout };
-    kbki_map* const to[4] = { &maps.q, &maps.k, &maps.v, &maps.dout };
     for (int i = 0; i < 4 && !why; i++)
-        why = kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, to[i]);
-    if (!why) why = kbki_want_shared(kbki_fab_k<T, Plan>, &bytes);
+        why = kbki_aligned(from[i], 16)
+                  ? kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, maps + i)
+                  : "TMA needs do, q, k and v aligned to 16 bytes: use flashmma";
+    if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    if (Plan::stay && ctas > kbki_sms()) ctas = kbki_sms();
-    kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
-    why = kbki_launched();
-    if (!why) why = kbki_follow(kbki_fab_k<T, Plan>, dim3((unsigned)ctas), Plan::threads, bytes, st, maps, work);
-    return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)lines), 2 * Dim, st, io);
+    if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
+    return kbki_attn_around<T, Dim>(io, st, [&] {
+        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[0], maps[1], maps[2], maps[3], io.stat,
+                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span);
+    });
 }
 template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
@@ -15334,11 +15228,8 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
     const bool stay = !io.causal || io.rows <= 256;
-    if (a->s.cols == 64)
-        return stay ? kbki_fab_launch<T, kbki_fab_plan<64, 128, true>>(io, st)
-                    : kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st);
-    return stay ? kbki_fab_launch<T, kbki_fab_plan<128, 64, true>>(io, st)
-                : kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st);
+    if (a->s.cols == 64) return stay ? kbki_fab_launch<T, 64, true>(io, st) : kbki_fab_launch<T, 64, false>(io, st);
+    return stay ? kbki_fab_launch<T, 128, true>(io, st) : kbki_fab_launch<T, 128, false>(io, st);
 }
 #endif // __CUDACC__
 

@@ -17,14 +17,14 @@ KBENCH_IMPL(memcpy, libc, KB_AXIS("bytes", 1 << 10, 1 << 16, 1 << 22)) {
     kb_fill(kb, from, n, KB_UNIFORM);
     KB_TIME(kb) {
         memcpy(to, from, (size_t)n);
-        kb_keep(to); // prevents the compiler from removing the call, because nothing else reads the result
+        kb_keep(to); // without kb_keep, the compiler removes the call, because nothing reads the result
     }
     kb_bytes(kb, 2.0 * (double)n);
     kb_check(kb, to, from, n, 0);
 }
 
 KBENCH(hypot) {
-    volatile double x = 3, y = 4; // volatile: otherwise the compiler computes hypot(3, 4) in advance
+    volatile double x = 3, y = 4; // otherwise the compiler computes hypot(3, 4) in advance
     double z = 0;
     KB_TIME(kb) {
         z = hypot(x, y);

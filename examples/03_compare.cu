@@ -34,7 +34,6 @@ __global__ void sums_warp(const float* x, float* y, int rows, int cols) {
     if (lane == 0) y[row] = sum;
 }
 
-// Computes the reference on the host in double precision.
 static double sum(const float* x, int cols) {
     double all = 0;
     for (int c = 0; c < cols; c++) all += x[c];

@@ -52,7 +52,7 @@ static void sum_tiles(const float* x, float* y, int64_t side) {
     }
 }
 
-// The benchmark function of all three orders. All orders therefore get the same data, byte counts and check.
+// All three orders get the same data, byte counts and check.
 static void bench(kb_state* kb, void (*sums)(const float* x, float* y, int64_t side)) {
     int64_t side = kb_int(kb, "side");
     float *x = KB_ALLOC(kb, float, side*side), *y = KB_ALLOC(kb, float, side);

@@ -18,9 +18,9 @@
 
 enum { SIZES = 4 };
 typedef struct size {
-    char letter;      // letter of a dimension in the signature of a rung
-    const char* name; // name of the size in lists and messages
-    size_t field;     // offset in kbk_shape
+    char letter;
+    const char* name;
+    size_t field;
 } size;
 // clang-format off
 #define SIZE(letter, name, field) { letter, name, offsetof(kbk_shape, field) }
@@ -33,11 +33,11 @@ static const size known[] = { // sizes, in the order of the command line
 // clang-format on
 static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n", cols);
 
-static int row;      // index of the rung in the library's table
-static kbk_row rung; // entry of the rung in the library's table
+static int row;
+static kbk_row rung;
 static kbk_shape shape;
 
-// Derives the sizes that a rung needs from the rung's signature. Returns the number of sizes.
+// Derives the sizes that a rung needs from the rung's signature.
 static int sizes_of(const kbk_row* r, size* wanted) {
     const int columns = kbk_has_dimension(r->signature, 'C'), any = kbk_has_dimension(r->signature, '*');
     int count = 0;
@@ -53,8 +53,7 @@ static int sizes_of(const kbk_row* r, size* wanted) {
 
 // --- names
 
-// Returns the edit distance of two names (Levenshtein 1966): how many letters must be inserted, deleted or
-// replaced.
+// Levenshtein's edit distance (1966): the number of letters to insert, delete or replace.
 static int distance(const char* a, const char* b) {
     int line[64], n = (int)strlen(b) < 63 ? (int)strlen(b) : 63;
     for (int j = 0; j <= n; j++) line[j] = j;
@@ -76,7 +75,6 @@ static void operation_name(const kbk_row* r, char* name, size_t size) {
     snprintf(name, size, bare ? "%s" : "%s/%s", r->operation, r->direction);
 }
 
-// Prints a line with the sizes and rungs of an operation, or of each operation if `only` is NULL.
 static void list(FILE* to, const char* only) {
     char last[64] = "", name[64];
     size wanted[SIZES];
@@ -95,8 +93,7 @@ static void list(FILE* to, const char* only) {
     fprintf(to, "\n");
 }
 
-// Reports that `given` is not a rung of `operation`, or not an operation if `operation` is NULL. The message lists
-// the most similar names and all names. Returns the exit code 2.
+// The message lists the most similar names and all names. Returns the exit code 2.
 static int unknown(const char* given, const char* operation) {
     char name[64], last[64] = "";
     kbk_row r;
@@ -264,8 +261,7 @@ static int find(char* operation, const char* variant) {
 
 static const char* dtype_name; // element type on the command line; NULL: not given
 
-// Reads an argument after the name of the rung: a size, an element type, a layout or "causal". Returns false for
-// an unknown argument.
+// Returns false for an unknown argument.
 static bool take(const char* word, int64_t* values, int* count, int most) {
     static const char* const layouts[] = { "NN", "NT", "TN" };
     char* end;

@@ -19,7 +19,7 @@ for name in $(sed -n 's/^- \(`[^(]*\)(.*/\1/p' $folder/README.md | tr -d '`,' | 
     if [ -n "$found" ]; then pass; else fail "$folder/README.md names $name, which does not exist"; fi
 done
 
-# a shortened record file: it keeps the times, and only some of the other keys
+# a shortened record file keeps the times and a few keys
 printf '[{"name": "a", "operation": "a", "time_ms": 0.12345678901, "samples": 7, "host": "here"}]' > "$tmp/records.json"
 if have python3; then
     run python3 $folder/shorten.py "$tmp/records.json"

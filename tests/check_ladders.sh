@@ -11,14 +11,13 @@ run python3 tests/ladder.py --check
 if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else fail "tests/ladder.py --check: $(head -n 3 "$out" | tr '\n' ';')"; fi
 
 header=kbench_kernels.cuh evidence=tests/evidence/ladder.json
-# creates a copy of the sources in $tmp/root
 fresh() {
     mkdir -p "$tmp/root/examples" "$tmp/root/tests/evidence"
     cp kbench_kernels.cuh README.md "$tmp/root" && cp examples/README.md "$tmp/root/examples" && cp $evidence "$tmp/root/tests/evidence"
 }
 ladder() { run python3 tests/ladder.py --root "$tmp/root" "$@"; }
-# stale WHAT FILE SED EXPECTED: changes FILE in the copy with the sed script SED, and checks that ladder.py --check
-# then fails with a message that matches EXPECTED
+# stale WHAT FILE SED EXPECTED: after SED has changed FILE in the copy, ladder.py --check must fail with a message
+# that matches EXPECTED
 stale() {
     everything || [ "$1" = "a time that is not the evidence's" ] || return 0
     fresh
@@ -48,7 +47,7 @@ stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec
 stale "a portable rung below the line" $header 's/^template <class T> __global__ void kbk_transpose_run_naive_k(/__global__ void kbk_transpose_run_vec_k(int);\n\/\/ ---- The teaching rungs end here.\n&/' '^wrong order of rungs: kbk_transpose_run_naive_k \(rung 1\) is below the end of the teaching rungs'
 stale "a portable rung below another section" $header 's/^  >>dropout  .*/&\n__global__ void kbk_attention_fwd_flash_k(int);/' '^wrong order of rungs: kbk_attention_fwd_naive_k \(rung 1\) is below >>dropout, but flash \(rung 4\) is above'
 
-# --write corrects a wrong column, and changes nothing but the columns
+# --write corrects the columns, and nothing else
 fresh
 sed '/^\/\*  measured softmax fwd:/,/end of measured/s/^\(  *2 block  *\)[0-9.]*/\1111.1/' $header > "$tmp/root/$header"
 ladder --write
@@ -56,7 +55,6 @@ check_rc "--write" 0
 check "--write restores the header" cmp $header "$tmp/root/$header"
 check "--write leaves README.md" cmp README.md "$tmp/root/README.md"
 
-# a small evidence file in which rungs are faster, slower, missing, or failed
 cat > "$tmp/small.py" << 'END'
 import json, sys
 def record(impl, ms, columns=4096, status='ok', **more):
@@ -79,8 +77,7 @@ check_out "a gain" ' 2 block +500\.0 us +50 % +2\.00 x +- +- +- +-  CTA per row'
 check_out "a loss, over a rung further down" ' 4 onepass +625\.0 us +50 % +0\.80 x of 2 '
 check_out "a rung that failed" ' 6 cluster +- +- +- '
 
-# --run measures every element type and shape once. Valid records, and records of cases that --run does not
-# measure, stay in the file
+# --run measures every element type and shape once. Valid records, also of other cases, stay in the file.
 cat > "$tmp/suite.py" << 'END'
 import json, sys
 words = sys.argv[1:]

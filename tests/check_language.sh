@@ -29,8 +29,7 @@ while IFS=: read -r words term; do
     if [ ! -s "$tmp/these" ]; then pass; else fail "write '$term' in $(wc -l < "$tmp/these" | tr -d ' ') sentences, as $(head -n 1 "$tmp/these")"; fi
 done < "$tmp/words"
 
-# finds WHAT FILE: checks that sentences.py finds exactly the sentences in FILE that stdin lists, one per line,
-# without file and line
+# finds WHAT FILE: sentences.py must print exactly the lines of stdin, apart from FILE:LINE
 finds() {
     run "$PYTHON" tests/sentences.py "$2"
     check_same "$1" "$(cut -f 2- "$out" | sort)" "$(sort)"
@@ -76,5 +75,37 @@ finds "sentences of a document" "$tmp/text.md" << 'EOF'
 A paragraph that goes on over two lines.
 - An item of a list.
 - The next item of it.
+EOF
+# placed WHAT LINE FILE: sentences.py --context must print the sentence of LINE in FILE as stdin shows it
+placed() {
+    run "$PYTHON" tests/sentences.py --context --count 100 "$3"
+    check_same "$1" "$(sed -n "\\,^$3:$2\$,,/^\$/p" "$out")" "$3:$2
+$(cat)"
+}
+printf '// The first sentence of two. This is the second one.\n//\n// A later paragraph of it.\nint a;\n\n/* One more comment here. */\nint b;\nint c; // the last of the three\nint d;\n' > "$tmp/place.c"
+placed "a sentence in its paragraph" 3 "$tmp/place.c" << 'EOF'
+    [[A later paragraph of it.]]
+    | int a;
+    | int b;
+    | int c; // the last of the three
+EOF
+check_out "the sentence is marked in its paragraph" '^    The first sentence of two\. \[\[This is the second one\.\]\]$'
+placed "the comment of a field in its place" 8 "$tmp/place.c" << 'EOF'
+    [[the last of the three]]
+    | int c; // the last of the three
+    | int d;
+EOF
+printf 'def f(x):\n    """Returns what it is given.\n\n    This text explains it further."""\n    # a comment is no code\n    return x\n' > "$tmp/place.py"
+placed "a docstring has its function" 2 "$tmp/place.py" << 'EOF'
+    [[Returns what it is given.]]
+    | def f(x):
+    |     return x
+EOF
+placed "a later paragraph of a docstring" 4 "$tmp/place.py" << 'EOF'
+    [[This text explains it further.]]
+    |     return x
+EOF
+placed "a document has no code" 3 "$tmp/text.md" << 'EOF'
+    [[A paragraph that goes on over two lines.]]
 EOF
 finish

@@ -6,7 +6,6 @@
 
 tracked=$(git ls-files -co --exclude-standard 2> /dev/null) || tracked=
 [ -n "$tracked" ] || tracked=$(find . -type f ! -path './.git/*' ! -path "./$BUILD/*" ! -name results.json ! -name report.html | sed 's,^\./,,')
-# none WHAT LINES: fails if there are lines, and prints them
 none() { if [ -z "$2" ]; then pass; else fail "$1: $(echo "$2" | head -n 5 | tr '\n' ';')"; fi; }
 
 for f in kbench.h kbench_kernels.cuh; do
@@ -23,7 +22,7 @@ done
 
 # an instruction that has a wrapper in >>asm or >>hopper must not occur in other sections
 if [ -f kbench_kernels.cuh ]; then
-    # written PATTERN SECTION FILE: prints matching lines outside of that section
+    # written PATTERN SECTION FILE: prints matching lines outside the section
     written() { awk -v what="$1" -v home="$2" '/^  >>[a-z_]+ / { tag = $1 } tag != home && tag != "" && $0 ~ what { print tag ", line " NR }' "$3"; }
     common='__cvta_generic_to_shared|"cp\.async\.(c[ag]\.shared|commit_group|wait_group %)|"ldmatrix\.sync|"stmatrix\.sync|"mma\.sync\.aligned|"red\.global\.add\.v4\.f32 [[]|bar\.(sync|arrive|red)[. ][%o]|"ld\.shared\.v4\.u32'
     late='cluster_ctarank|cluster_nctarank|barrier\.cluster|mbarrier\.(init|arrive|try_wait)|mapa\.|"cp\.async\.bulk'
@@ -37,8 +36,8 @@ fi
 
 # contents, order of stages, calls to later stages, prefixes, size: rules in tests/layout.py
 layout() { run python3 tests/layout.py "$@"; }
-# found WHAT PROGRAM EXPECTED: edits a copy of kbench.h with the awk program PROGRAM; the layout check must then
-# report EXPECTED
+# found WHAT PROGRAM EXPECTED: tests/layout.py must report EXPECTED for a kbench.h edited by the awk program
+# PROGRAM
 found() {
     mkdir -p "$tmp/planted"
     awk "$2" kbench.h > "$tmp/planted/kbench.h"
@@ -51,7 +50,7 @@ if have python3; then
         layout $f
         check_rc "python3 tests/layout.py $f: $(head -n 3 "$out" | tr '\n' ';')" 0
     done
-    # before TAG TEXT: prints an awk program that inserts the line TEXT before the ruler of section TAG
+    # before TAG TEXT: prints an awk program that inserts TEXT before the section TAG
     before() { printf '/^\\/\\*-----/ { held = $0; next } held { if (/^  >>%s /) print "%s"; print held; held = "" } { print }' "$1" "$2"; }
     found "a call to a later stage" "$(before json 'static void kbi_plan_make(int x);')" \
         '^>>fields \(foundation\) calls kbi_plan_make of >>plan \(plan\)'
@@ -88,7 +87,6 @@ for f in $tracked; do
     shell=$(head -n 1 "$f" | grep -o bash || echo sh)
     if have $shell; then check "$f parses" $shell -n "$f"; else skip "$f: no $shell"; fi
 done
-# tests/run.sh finds every test: no test is in a folder that it does not search
 none "a test where tests/run.sh does not look" "$(find tests -name '*.sh' ! -path 'tests/host/*' ! -path 'tests/compile/*' ! -path 'tests/cli/*' ! -path 'tests/cpu/*' \
     ! -path 'tests/gpu/*' ! -path 'tests/check_*' | grep -vxE 'tests/(run|lib|compile_time|smoke_gpu)\.sh')"
 finish

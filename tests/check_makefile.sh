@@ -22,7 +22,7 @@ EOF
 chmod +x "$play/bin/nvcc" "$play/smi/nvidia-smi"
 : > "$play/include/cublas_v2.h"
 path=$play/bin:$play/smi:$PATH
-# arch WHAT WANTED COMMAND...: checks that the -gencode options of COMMAND are WANTED
+# arch WHAT WANTED COMMAND...: COMMAND must pass the -gencode options WANTED
 arch() {
     what=$1 want=$2 && shift 2
     run env "$@"
@@ -50,7 +50,6 @@ arch "ARCH=sm_86" "compute_86,code=sm_86" PATH="$path" PLAY_CAPS=9.0 $target ARC
 arch "ARCH with two words" "compute_90a,code=sm_90a compute_80,code=compute_80" PATH="$path" $target ARCH="sm_90a compute_80"
 arch "ARCH as an option" "-arch=native" PATH="$path" $target ARCH=-arch=native
 
-# nvcc is searched on PATH, in CUDA_HOME, and in NVCC
 bare=$play/smi:/usr/bin:/bin
 for how in "PATH=$play/bin:$bare" "PATH=$bare CUDA_HOME=$play" "PATH=$bare NVCC=$play/bin/nvcc"; do
     arch "$how" "compute_90a,code=sm_90a" $how PLAY_CAPS=9.0 $target
@@ -67,8 +66,7 @@ if [ -f examples/suite.cu ]; then
     check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
     run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
     check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
-    # types WHAT WANTED SETTING...: checks that make run builds the suite for the element types WANTED; empty: for
-    # all types
+    # types WHAT WANTED SETTING...: make run must build the suite for the element types WANTED; "": all types
     types() {
         what=$1 want=$2 && shift 2
         run env PATH="$path" $make -n run "$@"
@@ -88,8 +86,8 @@ if [ -f examples/suite.cu ]; then
         if [ $rc -ne 0 ]; then pass; else fail "TYPES='$wrong' is accepted"; fi
         check_err "TYPES='$wrong'" "one or several of f32, f16 and bf16"
     done
-    # records WHERE ARGS...: checks that make run writes records to the file WHERE for each of these ARGS, and
-    # prints a message if the file is not results.json
+    # records WHERE ARGS...: with each of ARGS, make run must write to WHERE, and name the file if it is not
+    # results.json
     records() {
         where=$1 && shift
         for args; do
@@ -111,7 +109,7 @@ if [ -f examples/suite.cu ]; then
         --*) if grep -qE "^    (x|KBI_[A-Z]+)\((x, )?[a-z_]+, \"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h examples/addons/*; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
         esac
     done
-    # runs the recipe of make run with a fake compiler; the suite that it builds ends with the exit code PLAY_EXIT
+    # a fake compiler, whose suite ends with the exit code PLAY_EXIT
     mkdir -p "$tmp/dir/examples" && cp Makefile "$tmp/dir" && : > "$tmp/dir/examples/suite.cu"
     printf '#!/bin/sh\nprintf "#!/bin/sh\\nexit %%s\\n" "$PLAY_EXIT" > build/suite && chmod +x build/suite\n' > "$play/bin/playcc"
     chmod +x "$play/bin/playcc"
@@ -123,7 +121,7 @@ if [ -f examples/suite.cu ]; then
     run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
     if [ $rc -ne 0 ]; then pass; else fail "make run has exit code 0 although the suite failed"; fi
     check_not_err "make run: nothing was serialised" WARNING
-    # all messages of the compiler are shown, and its note that wgmma is serialised is repeated as a warning
+    # ptxas reports serialised wgmma only as a note, so make must repeat the note as a warning
     note="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it"
     printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : said last" >&2\n' "$note" > "$play/bin/playnote"
     sed 1d "$play/bin/playcc" >> "$play/bin/playnote" && chmod +x "$play/bin/playnote"
@@ -138,8 +136,8 @@ if [ -f examples/suite.cu ]; then
     if [ $rc -ne 0 ]; then pass; else fail "make run has exit code 0 although the compiler failed"; fi
     check_err "make run shows what the compiler said" 'error: no'
     check_not_out "make run after a compiler that failed" '^build/suite '
-    # .ci/run searches a log of ptxas for notes about serialised wgmma instructions: tests a log with such a note,
-    # a log without notes, and a missing log
+    # .ci/run searches the log of ptxas for serialised wgmma: a log with such a note, one without, and a missing
+    # log
     eval "$(sed -n '/^no_serialised()/p' .ci/run)"
     log=$tmp/ci.log
     if no_serialised 2> "$err"; then fail "CI: a missing log passes like a log without notes"; else pass; fi
@@ -152,7 +150,7 @@ if [ -f examples/suite.cu ]; then
 else
     skip "examples/suite.cu does not exist"
 fi
-# compile time of the suite, with a fake nvcc that reports the times of the two parts of the suite
+# a fake nvcc reports the times of the two parts of the suite
 cat > "$play/bin/playtime" << 'EOF'
 #!/bin/sh
 while [ $# -gt 0 ]; do

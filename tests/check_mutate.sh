@@ -161,8 +161,8 @@ check_same "a seed gives the same mutants" "$(grep -c '^looked' "$tmp/first") $(
     "$(grep -c '^looked' "$out") $(sed '/^ /d' "$out" | cksum)"
 mutate --again "$tmp/result.json"
 check_same "--again: those that survived" "$(grep -c '^looked' "$out")" "$(grep -c 'looked .* SURVIVED' "$tmp/first")"
-# after a change of the header, the coverage of unchanged lines is kept; a test that fails without a mutation
-# cannot catch a mutant
+# the coverage of unchanged lines survives a change of the header; a test that fails without a mutation cannot
+# catch a mutant
 sed '1i // a line more' "$tmp/before.h" > "$toy/kbench.h"
 mutate --at "$(at 'int sum'):plus"
 check_not_err "another header: nothing is learnt anew" 'learning'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/gpu/peers.py without a GPU: scripts stand in for the programs and modules, and write known times in the
-# formats of kbench and of nvbench's JSON (1.0.0). No time in this file was measured.
+# tests/gpu/peers.py without a GPU: scripts stand in for the programs and modules, and write invented times in the
+# formats of kbench and of nvbench's JSON (1.0.0).
 # only in make test-all
 . tests/lib.sh
 
@@ -112,7 +112,6 @@ r = json.load(open(sys.argv[1]))
 assert [c["kib"] for c in r["nvbench_part"]] == list(range(16, 3201, 320)), r["nvbench_part"]
 assert len(r["kbench"]) == len(r["nvbench_full"]) == 200 and r["nvbench_part"][0]["batch_s"] == 0.5' "$tmp/out.json"
 
-# missing harnesses are skipped, and the reason is printed
 run env -u NVBENCH -u NVBENCH_PROGRAM PYTHONPATH="$tmp/none" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
 check_rc "no peer" 0
 check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR does not name a checkout of nvbench'

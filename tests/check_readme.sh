@@ -39,7 +39,6 @@ for f in "$tmp"/*-[0-9]*.c "$tmp"/*-[0-9]*.cpp "$tmp"/*-[0-9]*.cu; do
     [ -f "$f" ] || continue
     name=$(basename "$f")
     if ! grep -qE 'KBENCH_MAIN|int main' "$f"; then
-        # a program that is part of an example: the example must contain each of its lines
         sed 's/^ *//; s/ *$//; /^$/d' "$f" > "$tmp/lines"
         missing=$(while IFS= read -r line; do cat examples/*.c examples/*.cu | sed 's/^ *//' | grep -qxF -e "$line" || echo "$line"; done < "$tmp/lines")
         check_same "$name: lines that no example has" "$missing" ""
@@ -98,8 +97,8 @@ KBENCH_MAIN()
 EOF
 program cases "$tmp/cases.c"
 block=$(grep -l 'open("results\.json")' "$tmp"/*-[0-9]*.python 2> /dev/null | head -n 1)
-# reads WHAT WANTED NULLS FILTER: runs the document's Python lines on the records of the cases that FILTER selects;
-# NULLS of the records have no time
+# reads WHAT WANTED NULLS FILTER: runs the document's Python lines on the records that FILTER selects; NULLS of
+# them have no time
 reads() {
     run "$tmp/cases" --fast --no-progress --json "$tmp/results.json" "$4"
     check_same "$1: records without a time" "$(grep -oE '"time_ms": *null' "$tmp/results.json" | wc -l | tr -d ' ')" "$3"
@@ -124,7 +123,7 @@ print(" ".join(sorted(names)))' "$tmp/results.json"
     check_same "the values that are objects or lists" "$(cat "$out")" "counter_units counters environment flags params process_ms samples_ms"
     for key in counter_units counters environment flags params process_ms samples_ms; do if grep -q "\`$key\`" examples/README.md; then pass; else fail "examples/README.md does not say what $key is"; fi; done
     if everything && $python -c 'import sys; sys.exit(sys.version_info < (3, 8))'; then
-        PYTHON=$python && python # kit.lib's: where kbench.py keeps its library
+        PYTHON=$python && python # kit.lib sets where kbench.py keeps its library
         for f in "$tmp"/*-[0-9]*.python; do
             if grep -q '^import.* kbench$' "$f" && ! grep -q torch "$f"; then
                 run sh -c "cd '$tmp' && PYTHONPATH='$PWD/examples/python' $python '$(basename "$f")'"
@@ -136,7 +135,7 @@ fi
 
 # --- CMake
 block=$(ls "$tmp"/README-*.cmake 2> /dev/null | head -n 1)
-# cmake_builds LANGUAGES FILE OPTIONS: builds a CMake project of README.md's lines and the source FILE, and runs it
+# cmake_builds LANGUAGES FILE OPTIONS: builds and runs a CMake project of README.md's lines and FILE
 cmake_builds() {
     dir=$tmp/cmake_${2#*.} source=$2
     mkdir -p "$dir/third_party"
@@ -184,7 +183,7 @@ EOF
 alone
 build "library.c" $CC -std=c11 -O1 -I. -c "$tmp/library.c" -o "$tmp/library.o"
 build "a static library" ar rcs "$tmp/libbenchmarks.a" "$tmp/library.o"
-# links WHAT WANTED OPTIONS: links a program with OPTIONS, and checks that --list prints the benchmarks WANTED
+# links WHAT WANTED OPTIONS: a program linked with OPTIONS must list the benchmarks WANTED
 links() {
     what=$1 want=$2 && shift 2
     check "$what: links" $CC -std=c11 -O1 -I. "$@" $libs -o "$tmp/user" || return
@@ -210,7 +209,7 @@ fi
 
 # --- files, options, functions and flags that the documents name must exist
 find . -path ./build -prune -o -type f -print > "$tmp/files"
-# known OPTION: tests whether the kit has this option; the result is cached
+# known OPTION: whether the kit has this option (cached)
 : > "$tmp/known"
 : > "$tmp/unknown"
 known() {
@@ -220,8 +219,7 @@ known() {
     if grep -q 'unknown option' "$err"; then echo "$1" >> "$tmp/unknown" && return 1; fi
     echo "$1" >> "$tmp/known"
 }
-# scripts DOCUMENT: lists the programs of tests and examples that the document names, because the document may also
-# name options of these programs
+# scripts DOCUMENT: lists the programs that the document names, whose options it may name, too
 scripts() { grep -ohE '(tests|examples|gpu|cpu|cli)/[a-z_/]+\.(py|sh|cu)' "$1" | sort -u | while read -r f; do ls "$f" "tests/$f" 2> /dev/null; done; }
 for d in $documents; do
     for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' $d | grep -oE -e '--[a-z][-a-z]*' | sort -u); do
@@ -242,12 +240,10 @@ for d in $documents; do
     for f in $(sed '/^```/,/^```/d' $d | grep -oE '\]\([^)#]*' | sed 's/](//' | sort -u); do
         if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which does not exist"; fi
     done
-    # checks files that the document names without their folder
     for f in $(grep -oE '`[a-z0-9_/]+\.(cu|c|cuh|h|py|sh|txt|svg|png|sbatch|html)`' $d | tr -d '`' | sort -u); do
         case $f in bench.c | bench.cu | one.cu) continue ;; esac # the user's
         if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which does not exist"; fi
     done
-    # checks names of functions, macros, options of macros, keys, flags, and members of modules
     for n in $(grep -oE '\b(kb|KB|KBENCH|KBI|KBK|kbi)_[A-Za-z_]+[A-Za-z]' $d | sort -u); do
         if grep -qw -e "$n" kbench.h kbench_kernels.cuh; then pass; else fail "$d names $n, which no header has"; fi
     done
@@ -259,7 +255,6 @@ for d in $documents; do
         if grep -qE "^(def|class) $n\b|^    \"$n\",$" examples/python/kbench.py; then pass; else fail "$d names kbench.$n, which kbench.py does not have"; fi
     done
 done
-# checks that the flags in the table of README.md, given by name or by mark, exist
 for n in $(sed -n '/^| flag /,/^$/s/^| \([A-Z_]*\) |.*/\1/p' README.md); do
     if grep -qE "^    x\($n, |^    x\([A-Z_]+, WARN, \"$n\"" kbench.h; then pass; else fail "README.md explains $n, which is no flag"; fi
 done
@@ -269,7 +264,7 @@ if everything; then
     build "interval_coverage.c" $CC -O2 -I. -Itests tests/host/interval_coverage.c -o "$tmp/coverage" $libs
     run "$tmp/coverage" -v
     sed 's/  */ /g' "$out" > "$tmp/shares"
-    # shares NAME PATTERN: checks that the simulation's output has a line that matches PATTERN
+    # shares NAME PATTERN: the simulation must print a line that matches PATTERN
     shares() { if grep -qE -e "$2" "$tmp/shares"; then pass; else fail "tests/MEASUREMENT.md: $1 is not what the simulation says"; fi; }
     sed -n 's/ %//g; s/^| \(independent, normal\|autocorrelation 0\.[69]\|half noise, .*\|slow bursts\) | \([0-9]*\) | \([0-9.]*\) | \([0-9.]*\) |$/\1@\2 \3 \4/p' tests/MEASUREMENT.md |
         sed 's/^independent, normal/ normal/; s/^autocorrelation/ AR(1)/; s/^half noise, half autocorrelation/ half AR(1)/; s/^slow/ slow/; s/[().]/\\&/g; s/@/ /' > "$tmp/rows"

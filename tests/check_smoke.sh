@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests make smoke-gpu without a GPU: scripts replace nvidia-smi, nvcc, the programs that nvcc builds, and Python.
-# The summary counts each part of the smoke test. A part that fails, does not build or hangs does not affect the
-# other parts. The last line of the output names the GPU, the driver and the commit.
+# A part that fails, does not build or hangs does not affect the other parts.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS CI CUDA_HOME PYTHON
 
@@ -66,7 +65,6 @@ check_same "a case without a time: each timer that compares fails" "$(grep -c '^
 run env PATH="$play:$PATH" "$make" -n smoke-gpu NVCC="$play/nvcc"
 check_out "make smoke-gpu builds for the GPU here" "ARCHFLAGS='.*smoke_gpu.sh"
 
-# without a GPU, without nvcc
 printf '#!/bin/sh\nexit 9\n' > "$play/nvidia-smi"
 for how in "no GPU" "no nvcc"; do
     run env PATH="$play:$PATH" "$make" smoke-gpu NVCC="$([ "$how" = "no nvcc" ] || echo "$play/nvcc")"

@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Checks that the functions, tables and files that tests/README.md names exist. It stays short.
+# Checks that the functions, tables and files that tests/README.md names exist.
 . tests/lib.sh
 
 readme=tests/README.md
 words=$(wc -w < $readme | tr -d ' ')
 if [ "$words" -le 1300 ]; then pass; else fail "$readme has $words words, bound 1300"; fi
-# the ten functions that process a sample: each is defined, and is called
 check_same "functions that process a sample" "$(grep -cE '^[0-9]+\. `kbi_' $readme)" 10
 for name in $(sed -nE 's/^[0-9]+\. `(kbi_[a-z_]*)`.*/\1/p' $readme); do
     if grep -qE "^[a-z].*[ *]$name\(.*\{\$" kbench.h; then pass; else fail "$readme: kbench.h defines no $name"; fi

@@ -22,8 +22,7 @@ if [ "${1:-}" = suite ]; then
     build "the suite" sh -c "$command && times > '$tmp/cpu'"
     echo $(($(now_ms) - start)) > "$tmp/wall"
     [ "$failed" -eq 0 ] || finish
-    # in the output of the shell's `times`, the second line is the processor time of child processes: 1m37.2s
-    # 0m3.1s
+    # the second line of `times` is the processor time of child processes: 1m37.2s 0m3.1s
     awk -v wall="$(cat "$tmp/wall")" 'NR == 2 { split($1, u, "[ms]"); split($2, s, "[ms]")
         printf "%-22s %6.1f s, of processors %.1f s and %.1f s in the kernel\n", "all", wall / 1000, u[1] * 60 + u[2], s[1] * 60 + s[2] }' "$tmp/cpu"
     awk -F ' *, *' '$NF == "ms" { ms[$2] += $(NF - 1) }

@@ -4,6 +4,7 @@
 
     python3 tests/extract.py OP[/DIRECTION]/VARIANT/DTYPE > one.cu     as matmul/tma/bf16, softmax/bwd/onepass/f32
     python3 tests/extract.py --list                                    prints all names
+    python3 tests/extract.py --check                                   extracts all kernels, prints invalid parameters
 
 one.cu has the device code and the host launcher of this variant, and nothing else of the header. The kernels and the
 function that launches them take plain pointers and sizes. If the header's launcher would pass an input to another
@@ -12,12 +13,14 @@ of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main progr
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and
 for the compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the
-output. The script first takes the launcher. It then adds every declaration whose name occurs in a declaration that
-was taken before, until none is missing. Functions of the host that describe tensors, formulas and scratch memory
-are evaluated symbolically, so that only their result is written. A struct parameter of a kernel is replaced by one
-parameter for each member that device code reads."""
+output. Starting from the launcher, every declaration is taken whose name occurs in a declaration taken before.
+Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that only
+their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
+code reads."""
 
+import copy
 import difflib
+import functools
 import os
 import re
 import sys
@@ -27,7 +30,7 @@ TYPE_NUMBERS = {"f32": 0, "f16": 1, "bf16": 2}
 DIRECTIONS = ("fwd", "run", "bwd", "fwdbwd")
 MASKS = {"KBK_ALL": "f32 f16 bf16", "KBK_HALF": "f16 bf16", "KBK_SINGLE": "f32", "KBK_BRAIN": "bf16"}
 
-# Parameters that form the shape of a family of operations: name, field of kbk_shape, default value in the benchmark.
+# Shape parameters of each family of operations: name, field of kbk_shape, default value in the benchmark.
 SHAPES = {
     "KBK_MAP": [("n", "cols", 1 << 22)],
     "KBK_SUM": [("n", "cols", 1 << 22)],
@@ -38,10 +41,10 @@ SHAPES = {
     "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("vocabulary", "vocabulary", 8192)],
 }
 
-OTHERS = ("k", "vocabulary", "stride", "among")  # fields of kbk_shape that only a few operations use
+OTHERS = ("k", "vocabulary", "stride", "among")
 
-# Shorter replacements for functions of the header. The functions of the header cache values for many kernels;
-# their replacements cache values for one kernel on one device.
+# Shorter replacements for functions that cache values for many kernels: these cache them for one kernel on one
+# device.
 SHORTER = {
     "kbki_once": """\
 // Caches the values that the runtime reports for kernels on one device, in one thread.
@@ -123,6 +126,17 @@ def code(tokens):
     return [t for t in tokens if t.kind not in ("space", "comment", "directive")]
 
 
+@functools.lru_cache(maxsize=None)
+def tokens_kept(text):
+    """Callers must not change the tokens."""
+    return tuple(tokens_of(text))
+
+
+@functools.lru_cache(maxsize=None)
+def code_kept(text):
+    return code(tokens_kept(text))
+
+
 def names_in(tokens):
     return {t.text for t in tokens if t.kind == "name"}
 
@@ -132,7 +146,7 @@ SPACED = ("if", "for", "while", "return", "=", "<", "&&", "||", "?", ":", ",", "
 
 
 def joined(tokens):
-    """Returns generated tokens, which have no layout, as text with conventional spaces."""
+    """The tokens have no layout; the text gets conventional spaces."""
     text = ""
     for t in tokens:
         tight = not text or text[-1] in "([~!." or text.endswith(("::", "->")) or t.text in TIGHT
@@ -151,7 +165,7 @@ def joined(tokens):
 
 
 def laid_out(text):
-    """Returns a generated function, which has no layout, as text with one statement per line."""
+    """The tokens have no layout; the text has a statement per line."""
     out, depth, inside = "", 0, 0
     for i, c in enumerate(text):
         inside += (c == "(") - (c == ")")
@@ -172,7 +186,6 @@ class Macro:
 
 
 def macro_of(line):
-    """Returns the macro that a #define line defines."""
     m = re.match(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?", line)
     params = (
         None if m.group(2) is None else [p.strip() for p in m.group(3).replace("\\\n", " ").split(",") if p.strip()]
@@ -192,7 +205,7 @@ def condition(text, defined):
 
 
 def known_macros(sm):
-    """Returns the values of macros; None: the value depends on the compilation."""
+    """None: the value depends on the compilation."""
     arch = 900 if sm.startswith("90") else None
     return {
         "__CUDACC__": 1,
@@ -204,7 +217,6 @@ def known_macros(sm):
 
 
 class Item:
-    """A top-level declaration or a macro."""
 
     def __init__(self, names, text, tokens, start, guards=(), macro=None, head=None):
         self.names, self.text, self.tokens, self.start, self.guards, self.macro = (
@@ -217,6 +229,11 @@ class Item:
         )
         self.head = head if head is not None else tokens
 
+    def __copy__(self):
+        new = Item.__new__(Item)
+        new.__dict__.update(self.__dict__)
+        return new
+
 
 class Header:
     def __init__(self, text, tokens, sm):
@@ -228,11 +245,17 @@ class Header:
             for name in item.names:
                 self.by_name.setdefault(name, []).append(item)
 
+    def copied(self):
+        new, items = copy.copy(self), {id(i): copy.copy(i) for i in self.items}
+        new.items = list(items.values())
+        new.by_name = {name: [items[id(i)] for i in found] for name, found in self.by_name.items()}
+        return new
+
     def read(self, tokens):
         """Splits the file. Inactive code is skipped. A conditional directive inside a declaration is resolved if its
         condition is known."""
-        stack = []  # for each open #if: state ("on", "off", "unknown"), directive line
-        current, comments, depth, first, ended = [], [], 0, None, 0  # first: the first token of the declaration
+        stack = []
+        current, comments, depth, first, ended = [], [], 0, None, 0
         for t in tokens:
             if t.kind == "directive":
                 word = re.match(r"\s*#\s*(\w+)", t.text).group(1)
@@ -290,8 +313,8 @@ class Header:
         return tuple(s["line"] for s in stack if s["state"] == "unknown")
 
     def conditional(self, word, t, stack, current):
-        """Processes a conditional directive. current: the tokens of the declaration that contains the directive;
-        None: the directive is between declarations."""
+        """Processes a conditional directive. current: the tokens of the declaration that contains the directive, or
+        None between declarations."""
         line = re.match(r"\s*#\s*\w+\s*(.*)", t.text, re.S).group(1)
         opens = word.startswith("if")
         off = any(s["state"] == "off" for s in (stack if opens else stack[:-1]))
@@ -322,20 +345,18 @@ class Header:
             top["state"], top["taken"] = "on" if value else "off", top["taken"] or value
 
     def is_function(self, tokens):
-        """Returns whether a declaration that ends with } is complete. A function is complete; a type or an initialiser
-        still needs a semicolon."""
+        """Returns whether a declaration is complete after a }. A function is complete; a type or an initialiser still
+        needs a semicolon."""
         head = [t.text for t in self.without_template(self.head_of(code(tokens)))]
         opening = head.index("(") if "(" in head else 0
         return opening and "=" not in head[:opening] and head[0] not in ("typedef", "struct", "union", "enum")
 
     def is_invocation(self, tokens):
-        """Returns whether the declaration is a call of a function-like macro that needs neither body nor semicolon."""
         m = self.macros.get(tokens[0].text)
         return m is not None and m.params is not None and m.name not in ("KBKI_REF", "KBKI_SCRATCH")
 
     @staticmethod
     def without_template(c):
-        """Returns the tokens after template <...>."""
         while c and c[0].text == "template":
             depth, i = 0, 1
             while i < len(c):
@@ -349,7 +370,6 @@ class Header:
 
     @staticmethod
     def head_of(c):
-        """Returns the tokens of a declaration before its body."""
         for i, t in enumerate(c):
             if t.text == "{":
                 return c[:i]
@@ -378,7 +398,6 @@ class Header:
         )
 
     def add_expanded(self, tokens, comments, guards):
-        """Expands the macro call at the start of a declaration and splits the expansion into declarations."""
         c, close, depth = code(tokens), 0, 0
         for i, t in enumerate(tokens):
             depth += t.text == "("
@@ -408,7 +427,6 @@ class Header:
             for element, text in (("__half", '"f16"'), ("__nv_bfloat16", '"bf16"')):
                 self.add(tokens_of("KBKI_WGMMA(%s, %s, %s)" % (element, text, arguments)), [], guards)
             return
-        # in a specialisation, the macro call is not expanded
         if head[0].text == "template" and head[3].text == "struct":
             written = [Token("name", n) for n in self.used]
             self.items.append(Item([head[4].text], joined(c), head + written, tokens[0].start, guards, head=c))
@@ -434,9 +452,8 @@ class Header:
             stop("the expansion of %s is no declaration" % c[0].text)
 
     def expand(self, tokens, only_declarations=False, hidden=()):
-        """Replaces calls of function-like macros of the header, as a preprocessor does, because some declarations
-        get their names from macros. only_declarations: calls of macros that form expressions or attributes are not
-        expanded."""
+        """Replaces calls of the header's function-like macros, because some declarations get their names from macros.
+        only_declarations: calls of macros that form expressions or attributes are not expanded."""
         out, i = [], 0
         while i < len(tokens):
             t = tokens[i]
@@ -468,7 +485,6 @@ class Header:
 
     @staticmethod
     def declares(m):
-        """Returns whether a macro generates declarations, or pastes names with ##."""
         if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
             return True
         return any(t.text in ("KBKI_LAUNCHER", "KBKI_REF") or t.text.startswith("KBKI_WG_") for t in m.body)
@@ -503,7 +519,6 @@ class Header:
         return out
 
     def names_of(self, c):
-        """Returns the names that a declaration introduces."""
         c = self.without_template(c)
         head = self.head_of(c)
         texts = [t.text for t in head]
@@ -743,11 +758,10 @@ class Parser:
         return ("do", e)
 
 
-LEVEL = {operator: level for level, row in enumerate(BINARY, 1) for operator in row}  # precedence
+LEVEL = {operator: level for level, row in enumerate(BINARY, 1) for operator in row}
 
 
 def shown(e, level=0):
-    """Returns the C text of a tree."""
     kind = e[0]
     if kind in ("num", "name", "str"):
         return e[1]
@@ -775,12 +789,11 @@ def shown(e, level=0):
 
 
 def number(e):
-    """Returns the integer value of a tree if it is a number, otherwise None."""
     return int(e[1], 0) if e[0] == "num" and re.fullmatch(r"\d+|0x[\da-fA-F]+", e[1]) else None
 
 
 def folded(e):
-    """Replaces operations whose result is known by that result."""
+    """Folds constants."""
     kind = e[0]
     if kind in LEVEL and kind != "?":
         a, b = number(e[1]), number(e[2])
@@ -977,7 +990,6 @@ class Evaluator:
         return e[0] == "name" and env.get(e[1]) == ("name", "s")
 
     def constant(self, name):
-        """Returns the value of an enumerator that has no explicit value."""
         for item in self.header.by_name[name]:
             if name in item.names and item.tokens[0].text == "enum":
                 return ("num", str(item.names.index(name)))
@@ -1017,8 +1029,7 @@ class Evaluator:
 
 
 def plain(e):
-    """Removes casts to double, int64_t and size_t from a tree, because the extracted file uses the formula only
-    in places where C++ converts the result implicitly."""
+    """The extracted file uses the formula only where C++ converts the result implicitly, so these casts are noise."""
     if e[0] == "cast" and e[1] in ("double", "int64_t", "size_t"):
         return plain(e[2])
     return folded(
@@ -1030,8 +1041,7 @@ def plain(e):
 
 
 def table_of(header):
-    """Returns the rows of the library's variants (op, dir, variant, dtypes, sm, origin, note), and the rows of its
-    operations."""
+    """Rows of variants are (op, dir, variant, dtypes, sm, origin, note)."""
     ops, rows = {}, []
     for name, m in header.macros.items():
         if not re.match(r"KBK_(OPS|TABLE)_[a-z]", name) or name.endswith("_kbki_end"):
@@ -1047,7 +1057,7 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
-            if name_of_row == "KBKI_CUBLAS":  # calls cuBLAS, so there is no kernel to extract
+            if name_of_row == "KBKI_CUBLAS":
                 continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
@@ -1116,14 +1126,12 @@ def closure(header, roots, dtype, opaque=(), widths=None):
 
 
 def specialised_for_float(header, item, name):
-    """Returns whether an item is a specialisation of a template for f32: template <...> struct name<float, ...>."""
     c = header.without_template(item.head)
     texts = [t.text for t in c]
     return texts[:4] == ["struct", name, "<", "float"] or item.text.startswith("KBKI_WGMMA") and texts[2] == "float"
 
 
 def specialised(header, item, words):
-    """Returns a function for the size of scratch memory, simplified for the variants that callers pass to it."""
     name = item.names[0]
     fields = {
         f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
@@ -1147,7 +1155,6 @@ def specialised(header, item, words):
 
 
 def replaced(header, name, text):
-    """Replaces the function `name` of the header by the definition `text`."""
     c = code(tokens_of(re.sub(r"//[^\n]*", "", text)))
     for k, item in enumerate(header.items):
         if (
@@ -1164,7 +1171,6 @@ def replaced(header, name, text):
 
 
 def written(items):
-    """Returns the text of declarations, with the conditional directives around them."""
     text, guards = [], ()
     for i in items:
         if i.guards != guards:
@@ -1180,7 +1186,7 @@ LAUNCHES = ("kbki_follow", "kbki_launch_clusters", "cudaLaunchKernelEx")
 
 
 def closing(tokens, at):
-    """Returns the index of the bracket that closes the bracket at index `at`. > and >> close angle brackets."""
+    """> and >> close angle brackets."""
     pairs, depth = {"(": ")", "[": "]", "{": "}", "<": ">"}, 0
     mark, end = tokens[at].text, pairs[tokens[at].text]
     for i in range(at, len(tokens)):
@@ -1194,7 +1200,7 @@ def closing(tokens, at):
 
 
 def parts_of(tokens):
-    """Splits a list of tokens at commas outside brackets. A < after a name opens a bracket."""
+    """A < after a name opens a bracket."""
     parts, open_brackets, before = [[]], "", ""
     for t in tokens:
         mark = t.text if t.kind == "mark" else ""
@@ -1213,17 +1219,16 @@ def parts_of(tokens):
 
 
 def bare(tokens):
-    """Returns the tokens without layout and comments."""
     return [t for t in tokens if t.kind not in ("space", "comment")]
 
 
 class Members:
-    """Holds the data members of a struct as (type, name, array length or 0), and the names used in its functions."""
+    """Data members are (type, name, array length or 0)."""
 
     def __init__(self, item):
         c = item.tokens
         inner = closing(c, 1) if c[0].text == "template" else -1
-        self.params = [joined(p) for p in parts_of(c[2:inner])] if inner > 0 else []  # as class T
+        self.params = [joined(p) for p in parts_of(c[2:inner])] if inner > 0 else []
         opening = next(i for i, t in enumerate(c) if t.text == "{")
         head = [t.text for t in c[inner + 1 : opening]]
         self.base = head[head.index(":") + 1] if ":" in head else None
@@ -1255,7 +1260,7 @@ class Members:
 
 
 def unused_functions_left_out(header, items):
-    """Removes member functions that no taken declaration calls. Returns whether a function was removed."""
+    """Returns whether a function was removed."""
     called, changed = set(), False
     for item in items:
         c = item.tokens
@@ -1265,7 +1270,7 @@ def unused_functions_left_out(header, items):
     for item in items:
         if item.macro is not None or "struct" not in names_in(item.head) or item.text.startswith("KBKI_"):
             continue
-        tokens, start, i = tokens_of(item.text), None, 0
+        tokens = list(tokens_kept(item.text))
         opening = next((k for k, t in enumerate(tokens) if t.text == "{"), None)
         if opening is None or "(" in [t.text for t in tokens[:opening]]:
             continue
@@ -1286,22 +1291,21 @@ def unused_functions_left_out(header, items):
             if t.text == ";":
                 first = i
         for a, b in reversed(gone):
-            rest = tokens[b : b + 2]  # keeps a comment on the line of the closing brace
+            rest = tokens[b : b + 2]
             b += 2 if len(rest) > 1 and rest[1].kind == "comment" and "\n" not in rest[0].text else 0
             del tokens[a:b]
         if gone:
             item.text, changed = "".join(t.text for t in tokens), True
-            item.tokens = code(tokens_of(item.text))
+            item.tokens = code_kept(item.text)
             item.head = header.head_of(item.tokens)
     return changed
 
 
 class Plain:
-    """Rewrites the declarations of a kernel so that no parameter of a kernel is a struct of the header."""
 
     def __init__(self, header, items, element):
         self.header, self.element = header, element
-        self.items = [Item(i.names, i.text, i.tokens, i.start, i.guards, i.macro, i.head) for i in items]
+        self.items = [copy.copy(i) for i in items]
         for item in [i for i in self.items if i.names == ["kbki_map"]]:
             self.items.remove(item)
         for item in self.items:
@@ -1325,7 +1329,7 @@ class Plain:
     def refresh(self):
         for item in self.items:
             if item.macro is None:
-                item.tokens = code(tokens_of(item.text))
+                item.tokens = code_kept(item.text)
                 item.head = self.header.head_of(item.tokens)
 
     @staticmethod
@@ -1335,11 +1339,10 @@ class Plain:
     # function templates whose parameter Io is the struct that a kernel takes
 
     def instances(self):
-        """Replaces template <class Io> by one function for each struct that it is called with."""
         waiting = [i for i in self.items if i.macro is None and self.struct_parameter(i)]
         names = {i.names[0] for i in waiting}
         structs = {i.names[0]: Members(i) for i in self.items if self.is_struct(i)}
-        types = {name: [] for name in names}  # function: the structs that it is called with
+        types = {name: [] for name in names}
         for item in (i for i in self.items if i.macro is None and i not in waiting):
             for i, t in enumerate(item.tokens):
                 if t.text not in names:
@@ -1351,7 +1354,7 @@ class Plain:
             for item in waiting:
                 for other in names_in(item.tokens) & names:
                     types[other] += [x for x in types[item.names[0]] if x not in types[other]]
-        inner = {}  # the template parameters that replace Io
+        inner = {}
         for item in waiting:
             own = [joined(p) for p in parts_of(item.tokens[2 : closing(item.tokens, 1)])]
             for kind in types[item.names[0]]:
@@ -1364,7 +1367,7 @@ class Plain:
                 self.items.insert(max(self.items.index(item), self.items.index(last[kind]) + 1), new)
                 last[kind] = new
             self.items.remove(item)
-        for item in self.items:  # writes the template arguments of calls explicitly
+        for item in self.items:  # the template arguments of calls become explicit
             for name in names & names_in(item.tokens) - set(item.names):
                 item.text = re.sub(r"\b%s<(kb\w+)<([^<>]*)>" % name, lambda m: "%s<%s" % (name, ", ".join(
                     a for p, a in zip(structs[m.group(1)].params, m.group(2).split(", "))
@@ -1376,12 +1379,10 @@ class Plain:
 
     @staticmethod
     def struct_parameter(item):
-        """Returns whether an item is a function template with a parameter of type Io."""
         return re.search(r"\bclass Io\b", item.text) and re.search(r"[(,]\s*(const )?Io&? \w+", item.text)
 
     @staticmethod
     def declared(tokens, path, structs):
-        """Returns the struct type of the variable `path` as (name, text of the template arguments)."""
         for i, t in enumerate(tokens):
             if t.text != path or tokens[i - 1].text == ".":
                 continue
@@ -1411,10 +1412,7 @@ class Plain:
         text = re.sub(r"\bIo\b", kind + ("<%s>" % ", ".join(own) if own else ""), text)
         return Item(item.names, text, code(tokens_of(text)), item.start, item.guards)
 
-    # structs
-
     def find_structs(self):
-        """Returns the members of all structs, and the members that device code reads."""
         self.structs, reads = {}, set()
         for item in self.items:
             c = self.header.without_template(item.tokens) if item.macro is None else []
@@ -1427,8 +1425,8 @@ class Plain:
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
     def explicit_arguments(self):
-        """Writes template arguments into calls that deduced them from the type of a pointer to a kernel. These
-        arguments can no longer be deduced, because the kernel no longer has the struct as a parameter."""
+        """Writes template arguments that calls deduced from the pointer to a kernel, because the kernel loses the
+        struct parameter."""
         for item in self.items:
             if item.macro is not None:
                 continue
@@ -1440,13 +1438,11 @@ class Plain:
                         other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
 
     def resolved(self, kind):
-        """Returns the type of a struct member, with each name that the header defines replaced by a type of CUDA
-        or void."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
         return re.sub(r"\bkb\w+(<[^<>]*>)?(?=\*)", "void", kind)
 
     def leaves(self, name, arguments):
-        """Returns the members that device code reads, including those of nested structs, as [(path, type)]."""
+        """Returns [(path, type)], also of nested structs."""
         m, found = self.structs[name], []
         if m.base in self.structs:
             found += self.leaves(m.base, arguments)
@@ -1466,7 +1462,6 @@ class Plain:
         return found
 
     def struct_of(self, tokens):
-        """Returns (name, template arguments) if the tokens name a struct of the header, otherwise None."""
         c = [t for t in bare(tokens) if t.text not in ("const", "__grid_constant__")]
         if not c or c[0].text not in self.structs or len(c) > 1 and c[1].text != "<":
             return None
@@ -1475,14 +1470,14 @@ class Plain:
     def is_maps(self, name):
         return {kind for kind, _, _ in self.structs[name].data} == {"CUtensorMap"}
 
-    # rewriting
-
     def device(self, item):
+        if "__global__" not in item.text and not any(n in self.structs and self.is_maps(n) for n in names_in(item.tokens)):
+            return
         tokens = tokens_of(item.text)
         if "__global__" in item.text:
             self.kernel(item, tokens)
             tokens = tokens_of(item.text)
-        for t in tokens:  # functions take references to the tensor maps of the kernel
+        for t in tokens:
             if t.text in self.structs and self.is_maps(t.text):
                 t.text += "_refs"
         item.text = "".join(t.text for t in tokens)
@@ -1526,8 +1521,7 @@ class Plain:
 
     @staticmethod
     def substitute(body, name, own):
-        """Replaces each `name.member` in the body by the parameter for this member, if the struct `name` is used
-        in no other way."""
+        """Only if the struct is used in no other way, each `name.member` becomes the parameter for this member."""
         places = []
         for i, t in enumerate(body):
             if t.text != name or t.kind != "name" or body[i - 1].text in (".", "->", "::"):
@@ -1546,6 +1540,8 @@ class Plain:
         return True
 
     def host(self, item):
+        if not re.search(r">>>|\bvoid ?\(|" + "|".join(LAUNCHES), item.text):
+            return
         tokens, item_text = tokens_of(item.text), item.text
         for i, t in enumerate(tokens):
             if t.kind == "name" and t.text in LAUNCHES and tokens[i + 1].text == "(" and t.text not in item.names:
@@ -1567,7 +1563,6 @@ class Plain:
                 t.text = ""
 
     def arguments(self, tokens, at):
-        """Passes each member of a struct as a separate argument."""
         for part in parts_of(tokens[at + 1 : closing(tokens, at)]):
             c = bare(part)
             path = "".join(t.text for t in c)
@@ -1581,8 +1576,7 @@ class Plain:
                     t.text = ""
 
     def member(self, path):
-        """Returns the type of a member that is itself a struct, such as io in m.io. Returns None if a struct has a
-        member of this name whose type is not a struct."""
+        """Returns None if a struct has a member of this name whose type is not a struct."""
         last, found = path.split(".")[-1], None
         for m in self.structs.values() if "." in path else ():
             for kind, name, _ in m.data:
@@ -1592,6 +1586,22 @@ class Plain:
                 if name == last:
                     found = found or (inner.group(1), inner.group(2) or "")
         return found
+
+
+SCALARS = ("bool", "int", "unsigned", "int64_t", "uint32_t", "uint64_t", "size_t", "float", "double",
+           "const __grid_constant__ CUtensorMap")
+
+
+def parameters_of(items):
+    """A valid parameter is a number, a tensor map, or a pointer to a type that the header does not define."""
+    c, found = [t for i in items if "__global__" in i.text for t in code_kept(i.text)], []
+    for at in (i for i, t in enumerate(c) if t.text == "__global__"):
+        while c[at].text != "(":
+            at = closing(c, at + 2) + 1 if c[at + 1].text == "__launch_bounds__" else at + 1
+        params = [joined(p[:-1]) for p in parts_of(c[at + 1 : closing(c, at)])]
+        found.append((c[at - 1].text, [p for p in params
+                                       if p not in SCALARS and not re.fullmatch(r"(const )?(?!kb)\w+( \w+)*\*", p)]))
+    return found
 
 
 # --- the program around the kernel
@@ -1668,7 +1678,6 @@ template <class V, class Value> static void fill(kb_state* kb, V* device, int64_
 
 
 def scaled(count, factor):
-    """Returns the product of a count and a number of elements as C text."""
     return (
         count
         if factor == "1"
@@ -1679,7 +1688,6 @@ def scaled(count, factor):
 
 
 def wrapped(text, indent, width=118):
-    """Breaks a long line after commas and at spaces."""
     lines, line = [], re.match(" *", text).group() + text.split()[0]
     for word in text.split()[1:]:
         if len(line) + 1 + len(word) > width:
@@ -1691,7 +1699,6 @@ def wrapped(text, indent, width=118):
 
 
 def checks_of(header, check, row, dtype):
-    """Returns the tolerances norm, ulps and abs of the operation, for f32 and for the element type."""
     text = check if "(" in check else joined(header.macros[check].body)
     values = re.search(r"\((.*)\)", text).group(1).replace(" ", "").split(",")
     of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
@@ -1701,7 +1708,6 @@ def checks_of(header, check, row, dtype):
 
 
 class Extraction:
-    """One variant in one element type, extracted from the header."""
 
     def __init__(self, header, row, op, dtype):
         self.header, self.row, self.op, self.dtype = header, row, op, dtype
@@ -1712,8 +1718,7 @@ class Extraction:
         self.take()
 
     def describe(self):
-        """Evaluates the shape, the tensors and the formulas symbolically: the results are expressions in the
-        parameters of the launcher."""
+        """The results are expressions in the parameters of the launcher."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
@@ -1734,7 +1739,6 @@ class Extraction:
             extra.append(("p", "double", 'kb_real(kb, "p")', 'KB_AXIS_REAL("p", 0.1)'))
             extra.append(("seed", "uint64_t", "kb->seed", None))
         self.shape, self.extra = shape, extra
-        # keys: fields of kbk_shape; values: the expressions that replace these fields
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
         known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
@@ -1763,8 +1767,6 @@ class Extraction:
         return t
 
     def take(self):
-        """Evaluates the functions for scratch memory, and then collects the declarations of the kernel and of the
-        reference."""
         header, variant = self.header, self.row["variant"]
         for name, text in SHORTER.items():
             replaced(header, name, text)
@@ -1784,7 +1786,6 @@ class Extraction:
         enum.text = f"enum {{ {', '.join(enum.names)} }};"
         enum.tokens = code(tokens_of(enum.text))
         header.by_name.update((n, [enum]) for n in enum.names)
-        # the expression for the size of the workspace, if this variant needs a workspace
         needs_none = specialised(header, header.by_name[own][-1], [variant]).text.endswith("{ return 0; }")
         self.scratch = None if self.op["scratch"] == "none" or needs_none else own
         if any(t["type"] == "kbk_e4m3" for t in self.tensors):
@@ -1802,8 +1803,7 @@ class Extraction:
         self.word = "KBKI_WORD_" + variant if enum in self.device + self.host else "0"
 
     def without_other_variants(self, items):
-        """If the variant passes some inputs to another variant by if (...) return ..., the extracted launcher rejects
-        these inputs."""
+        """If the launcher passes some inputs to another variant, the extracted launcher rejects them."""
         text = "\n".join(i.text for i in items)
         for name in set(re.findall(r"\b%s_\w+(?=<T>\(a, st\))" % self.base, text)) - {self.launcher}:
             calls = re.findall(r"(?:(if \(.*\) return )|\b)%s<T>\(" % name, text)
@@ -1812,7 +1812,6 @@ class Extraction:
                          '"this input is for the variant %s";\n}' % (name, name[len(self.base) + 1 :]))
 
     def entry(self):
-        """Returns the text of the function that launches the kernel with pointers and sizes."""
         params = [f"const {t['type']}* {t['id']}" for t in self.ins] + [f"{t['type']}* {t['id']}" for t in self.outs]
         params += [f"int64_t {n}" for n, _, _ in self.shape] + [f"{kind} {n}" for n, kind, _, _ in self.extra]
         params += ["void* workspace", "size_t workspace_bytes"] if self.scratch else []
@@ -1837,7 +1836,6 @@ class Extraction:
         return lines + [f"    return {self.launcher}<{self.element}>(&args, stream);", "}"]
 
     def fill(self, k, t):
-        """Returns the statement that fills input k."""
         kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]), 13)
         draw = f"uniform((uint64_t)i + ({k}ull << 40))"
         if t["normal"]:
@@ -1853,7 +1851,6 @@ class Extraction:
         return f"    fill(kb, {t['id']}, {t['n']}, [=](int64_t i) {{ return {value}; }});"
 
     def benchmark(self):
-        """Returns the text of the benchmark function that kbench runs."""
         row, shape, extra, outs = self.row, self.shape, self.extra, list(enumerate(self.outs))
         name = row["op"] + ("" if row["dir"] in ("fwd", "run") else "_" + row["dir"])
         axes = [f'KB_AXIS("{n}", {value})' for n, _, value in shape] + [x[3] for x in extra if x[3]]
@@ -1895,7 +1892,7 @@ class Extraction:
         b.append("    // computes the reference for all units, or for equally spaced units if all would take too long")
         b.append(f"    const int64_t units = {self.units}, step = {step}, first = (units - 1) % step;")
         b.append("    const int64_t samples = (units - 1) / step + 1;")
-        made = []  # arrays that the benchmark allocates for the reference
+        made = []
         for k, t in outs:
             made.append(f"want{k}")
             b.append(f"    double* want{k} = KB_ALLOC_HOST(kb, double, {scaled(t['samples'], t['per'])});")
@@ -1923,7 +1920,6 @@ class Extraction:
         return b + ["}", "KBENCH_MAIN()"]
 
     def front(self):
-        """Returns the comment at the top of the file."""
         exact = self.row["sm"] if self.row["sm"].startswith("90") else None
         build = f"-gencode=arch=compute_{exact},code=sm_{exact}" if exact else "-arch=native"
         least = {"0": "any", "90a": "9.0 exactly"}.get(
@@ -1942,9 +1938,19 @@ class Extraction:
             f"    -DKERNEL_ONLY leaves out the benchmark. Compute capability: {least}. */",
         ]
 
+    def device_code(self):
+        """Returns also a text that lists kernel parameters of invalid types; without such parameters, an empty text."""
+        items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
+        kernels = parameters_of(items)
+        bad = ["%s has a parameter of type %s" % (name, p) for name, params in kernels for p in params]
+        bad += [] if kernels or self.row["variant"] == "cudart" else ["no kernel found"]
+        return written(items), "; ".join(bad)
+
     def file(self):
-        plain_items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
-        device, entry, benchmark = written(plain_items), "\n".join(self.entry()), "\n".join(self.benchmark())
+        device, bad = self.device_code()
+        if bad:
+            stop(f"{name_of(self.row, self.dtype)}: {bad}")
+        entry, benchmark = "\n".join(self.entry()), "\n".join(self.benchmark())
         includes = ["cuda_runtime.h", "math.h", "stdint.h", "string.h"]
         includes += [h for h, t in (("cuda.h", "CUtensorMap"), ("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half"),
                                       ("stdio.h", "snprintf("), ("stdlib.h", "getenv(")) if t in device + entry]
@@ -1973,6 +1979,12 @@ def main():
     if sys.argv[1] == "--list":
         print("\n".join(names))
         return
+    if sys.argv[1] == "--check":
+        headers = {sm: Header(text, tokens, sm) for sm in sorted({row["sm"] for row, _ in names.values()})}
+        found = [(n, Extraction(headers[row["sm"]].copied(), row, ops[row["op"], row["dir"]], dtype).device_code()[1])
+                 for n, (row, dtype) in names.items()]
+        print("\n".join("%s: %s" % x for x in found if x[1]) or "%d variants have plain parameters" % len(found))
+        sys.exit(any(bad for _, bad in found))
     wanted = re.sub(r"^([^/]*)/(fwd|run)/", r"\1/", sys.argv[1])
     if wanted not in names:
         if "/cublas/" in wanted or wanted.startswith(("alloc/", "null/")):

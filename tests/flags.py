@@ -17,7 +17,7 @@ def records(path):
         text = f.read()
     try:
         found = json.loads(text)
-    except ValueError:  # one a line
+    except ValueError:  # one record per line
         found = [json.loads(line) for line in text.splitlines() if line.strip()]
     if isinstance(found, dict):  # a file that holds other data besides the records
         found = found["kbench"] if isinstance(found.get("kbench"), list) else [found]

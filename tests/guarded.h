@@ -5,7 +5,7 @@
 #ifndef KBENCH_TEST_GUARDED_H
 #define KBENCH_TEST_GUARDED_H
 
-#ifndef TEST_SANITIZE // under a sanitizer, which replaces malloc and detects more errors, this file does nothing
+#ifndef TEST_SANITIZE // a sanitizer detects more errors
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 enum { GUARDED_ALIVE = 0x600d, GUARDED_FREED = 0xdead, GUARDED_BYTES = 32, GUARDED_FILL = 0xa5 };
 typedef struct guarded {
     struct guarded *before, *after;
-    size_t size, state; // sizeof(guarded) must be a multiple of 16
+    size_t size, state; // a multiple of 16
 } guarded;
 static guarded guarded_all = { &guarded_all, &guarded_all, 0, GUARDED_ALIVE };
 

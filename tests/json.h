@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* json.h - a strict JSON reader for records: an array of flat objects, or one object per line. The reader rejects
-   everything that RFC 8259 rejects, and also duplicate keys and invalid UTF-8. C11 and C++11. */
+/* json.h - a strict JSON reader for records. It rejects everything that RFC 8259 rejects, duplicate keys and
+   invalid UTF-8. C11 and C++11. */
 #ifndef KBENCH_TEST_JSON_H
 #define KBENCH_TEST_JSON_H
 
@@ -40,8 +40,7 @@ static const char* json_bad(json_file* f, const char* p, const char* what) {
     return NULL;
 }
 
-// Returns the number of bytes of one UTF-8 character; 0 if it is invalid (overlong, surrogate, too large, cut
-// off).
+// 0: invalid (overlong, surrogate, too large, cut off).
 static int json_utf8(const unsigned char* p) {
     if (p[0] < 0x80) return 1;
     int n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -158,7 +157,6 @@ static const char* json_object(json_file* f, const char* p) {
     return p + 1;
 }
 
-// Parses the text of a file: an array of objects or, if `lines` is true, one object per line.
 static json_file json_read(const char* path, int lines) {
     json_file f;
     memset(&f, 0, sizeof f);

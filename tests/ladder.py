@@ -46,10 +46,9 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-# sequences of 2048 tokens, because the attention variant `naive` supports at most 2048 keys
+# the attention variant `naive` supports at most 2048 keys
 HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)
 LARGE = {'n': 268435456}
-# maps (operation, direction, type) to the shape at which this ladder is measured
 LADDERS = {}
 for names, directions, dtype, shape in [
         ('copy fill read triad', 'run', 'f32', LARGE), ('strided', 'run', 'f32', {'n': 8388608, 'stride': 32}),
@@ -75,13 +74,12 @@ ROW = re.compile(r'row\(\s*(\w+),\s*(\w+),\s*(\w+),\s*(\d+)\s*,\s*(KBK_\w+),\s*(
 class Rung:
     def __init__(self, m):
         self.op, self.direction, self.name, self.number = m[1], m[2], m[3], int(m[4])
-        # if a vendor function has its own rung, for example cudaMallocAsync, it is a normal step of the ladder
+        # a vendor function with a rung of its own, such as cudaMallocAsync, is a normal step of the ladder
         self.types, self.vendor, self.note = TYPES[m[5]].split(), self.number == 99, m[8]
         self.needs = [', '.join(self.types)] * (len(self.types) < 3) + ['sm_' + m[6]] * (m[6][:2] == '90')
 
 
 def table(header):
-    """Returns the rungs of every operation and direction, in the order of the table."""
     out = {}
     for m in ROW.finditer(header):
         r = Rung(m)
@@ -90,8 +88,8 @@ def table(header):
 
 
 def complete(header):
-    """Adds a ladder for each operation and direction that LADDERS does not name. An added ladder
-    is measured at the size "large" of the operation's row in the table of operations."""
+    """Adds the ladders that LADDERS does not name, at the size "large" of the operation's row in the table of
+    operations."""
     lines = header.replace('\\\n', ' ')
     macros = dict(re.findall(r'#define (KBKI_(?:AXES|SIZES|SQUARE)\w*) (.*)', lines))
     for (op, direction), rungs in table(header).items():
@@ -128,8 +126,6 @@ def shape_text(op, shape):
 
 
 def where_of(op, params):
-    """Returns the shape of a record as text, formed from its parameters. The text omits the layout if the layout
-    is NN (neither matrix transposed)."""
     left = {k: v for k, v in params.items() if k not in ('dtype', 'dir', 'p')}
     if left.get('layout') == 'NN':
         del left['layout']
@@ -193,8 +189,6 @@ def scaled(value, unit):
 
 
 def floor(key, work, evidence):
-    """Returns the first line of a table: the arithmetic intensity, and the floor (a lower bound of the time) on
-    an H200 and on the GPU of the records."""
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
         return '    no floor: %s is the limit' % OTHER_LIMITS[op]
@@ -232,13 +226,12 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
-# rungs that do not build on the rung before them; each is compared with an earlier rung
+# rungs that do not build on the rung before, and the earlier rung with which each is compared
 BRANCHES = {('matmul', 'fwd', 'mma'): 'swizzle', ('matmul', 'fwd', 'select'): 'tma',
             ('attention', 'fwd', 'flashws'): 'warpmma', ('attention', 'fwd', 'pingpong'): 'flashws'}
 
 
 def before(rungs, i, dtype, here):
-    """Returns the index of the rung that rung i is compared with, or None."""
     branch = BRANCHES.get((rungs[i].op, rungs[i].direction, rungs[i].name))
     if branch:
         return next((k for k, r in enumerate(rungs) if r.name == branch and r.name in here), None)
@@ -255,8 +248,7 @@ def count_text(n):
 
 
 def ladder(op, direction, dtype, rungs, evidence):
-    """Returns rows of strings [number, name, time, share of the peak, gain, registers, occupancy, DRAM, bank
-    conflicts, note], and the GPU and date of the measurement."""
+    """Returns rows of ten strings (as in the table), and GPU and date of the measurement."""
     shape = shape_text(op, LADDERS[op, direction, dtype])
     here, lines = evidence.get((op, direction, dtype, shape), {}), []
     shown = sorted((r for r in rungs if dtype in r.types), key=lambda r: r.number)
@@ -286,8 +278,7 @@ HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occ', 'DRAM', 'conf
 
 
 def columns(lines, wanted):
-    """Returns lines of text with the columns `wanted` of the rows `lines`. The name and the note are left-aligned,
-    all other columns right-aligned."""
+    """The name and the note are left-aligned, all other columns right-aligned."""
     wide = {k: max(len(x[k]) for x in lines) for k in wanted}
     return ['    ' + ' '.join(x[k].ljust(wide[k]) if k == 1 else ' ' + x[k] if k == 9 else x[k].rjust(wide[k])
                               for k in wanted).rstrip() for x in lines]
@@ -316,7 +307,6 @@ def document(rungs, evidence, excerpt):
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 def rewritten(text, rungs, evidence, work, problems):
-    """Returns the header's text with all measured columns, generated from the evidence."""
     out, lines, i, seen = [], text.split('\n'), 0, set()
     while i < len(lines):
         m = re.match(r'/\*  measured (\w+) (\w+):(?: (b?f16|f32)\b.*)?', lines[i])
@@ -388,9 +378,8 @@ PLAIN = '// ---- The teaching rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Checks that the kernels of a ladder stand in the order of their rung numbers. Rung numbers must rise from
-    section to section. Within a section, kernels above the line that ends the teaching rungs must have lower
-    numbers than kernels below this line. A reader thus meets teaching kernels before optimised kernels."""
+    """Rung numbers must rise from section to section. Within a section, kernels above the line that ends the teaching
+    rungs must have lower numbers than kernels below this line. Teaching kernels then precede optimised kernels."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -416,9 +405,7 @@ def order(text, rungs, problems):
 
 
 def sections(text, kernels, problems):
-    """Checks that each operation with kernels in several sections has a line that marks the
-    end of its teaching rungs."""
-    found = {}  # maps an operation to a list of bools: whether its k-th section ends the teaching rungs
+    found = {}  # operation: whether each of its sections ends the teaching rungs
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
                     for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
@@ -429,8 +416,8 @@ def sections(text, kernels, problems):
 
 
 def words(text, rungs, problems):
-    """Compares the words in variant names with the lists in the manual and in KBKI_WORDS. Each word of a list must be
-    used by a row or be reserved, and no used word may be missing."""
+    """Compares the words in variant names with the lists in the manual and in KBKI_WORDS. A listed word must be used
+    or reserved, and a used word must be listed."""
     found = re.search(r'Variant words are a closed list, KBKI_WORDS in >>table:\n(.*?)\n\n   [A-Z]{4}', text, re.S)
     macro = re.search(r'#define KBKI_WORDS\(word\)(( *\\\n *word\(.*\))+)', text)
     compiled = set(re.findall(r'word\((\w+)\)', macro[1])) if macro else set()
@@ -453,7 +440,6 @@ def words(text, rungs, problems):
 
 
 def stations(text, rungs, problems):
-    """Checks that the operations and sections named in the manual's reading order exist."""
     found = re.search(r'\n   READING ORDER.*?\n\n', text, re.S)
     lines = re.findall(r'\n +\d+ ([\w ]+):', found[0]) if found else []
     if len(lines) < 10:
@@ -471,7 +457,6 @@ def shortened(record):
 
 
 def run(suite, path, only):
-    """Runs the program `suite` at the shape of every ladder and returns the records it wrote."""
     kept, calls = [], {}
     if os.path.exists(path):
         with open(path) as f:
@@ -486,7 +471,6 @@ def run(suite, path, only):
             words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
                      '--filter', '/%s=%s%s' % (*shape[0], '.*/causal=0' if ('causal', 0) in shape else '')]
             for k, v in shape:
-                # axes with value 0 are left out, because an operation without such an axis would reject the option
                 words += ['-a', '%s=%s' % (k, v)] if v else []
             print(' '.join(words), flush=True)
             done = subprocess.run(words + ['--json', out])
@@ -505,8 +489,6 @@ def run(suite, path, only):
 
 
 def diff(header, op):
-    """Prints, for each kernel of a ladder, the source lines that differ from the rung before it (same element
-    type)."""
     seen = set()
     for (name, direction), rungs in table(header).items():
         shown = sorted(rungs, key=lambda r: r.number) if name == op else []
@@ -517,7 +499,6 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            # removes indentation, so that a line that is only indented differently does not count as changed
             old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (

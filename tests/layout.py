@@ -22,7 +22,6 @@ PREFIX = {'kbench.h': r'(KB|KBI|KBENCH|kb|kbi)(_|$)|_(DEFAULT|GNU)_SOURCE$', 'kb
 
 
 def code_of(text):
-    """Returns the text without comments and string literals; line numbers do not change."""
     blank = lambda m: re.sub(r'[^\n]', ' ', m.group(0))
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', blank, text, flags=re.S)
 
@@ -72,7 +71,7 @@ def check(path):
             if STAGES.index(stage) < last:
                 found.append(f'>>{tag} ({stage}) is out of the order of the stages')
             last = max(last, STAGES.index(stage))
-    # finds where each function is defined, and which functions are declared or called before their definition
+    # where each function is defined, and which functions are declared or called before
     stage_of, where = {}, {}
     ends = [s[2] for s in behind[1:]] + [len(lines)]
     for (tag, stage, at), end in zip(behind, ends):

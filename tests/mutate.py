@@ -29,9 +29,9 @@ import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, r
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
-          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests that must be built with optimisation
-# two more builds of the tests, for mutants that survive the normal build: one with the sanitizers of make
-# sanitize, one with the compiler options of Linux distributions
+          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}
+# further builds for mutants that survive the normal build: with the sanitizers of make sanitize, and with the
+# options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
 PARTLY, WHOLLY = 1, 2  # part of a line that was executed; PARTLY: for example "if (a) f();" without f()
@@ -48,13 +48,13 @@ KEYWORDS = set("return case if else for while do switch sizeof goto break contin
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)
     |(?P<sign>->|\+\+|--|<<=|>>=|&&|\|\||\#\#|[-+*/%&|^<>=!]=|<<|>>|\.\.\.|.)""", re.X | re.S)
-# To compare object code, most functions of the header must be compiled with -O1 instead of their pragma -O0 or
-# -Og: without optimisation, even 0 + x and x give different code.
+# Without optimisation, even 0 + x and x give different object code, so most functions are compared at -O1 instead
+# of their pragma -O0 or -Og.
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
-# Shell script that mutate.py installs as the compiler CC of the tests. A program with a mutant is built once for
-# all tests. Files that do not include the header are compiled once for all mutants.
+# The compiler CC of the tests: a program with a mutant is built once for all tests, and a file without the header
+# once for all mutants.
 COMPILER = """#!/bin/sh
 key= to= source= last=
 for a; do
@@ -77,10 +77,8 @@ store=$MUTATE_KEPT
 if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # the program contains kbench.h
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
-# This code makes processes that end without exit() write their coverage counts, too. A signal handler writes the
-# coverage counts of a crashing process. A worker that the supervisor kills first receives a signal that makes the
-# worker write its coverage counts. After writing, a process resets its coverage counts, so that a process that
-# continues does not write them twice.
+# Makes processes that end without exit() write their coverage counts, too. The counts are then reset, so that a
+# process that continues does not write them twice.
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -119,7 +117,6 @@ class Token:
 
 
 class Source:
-    """Holds the header's text, its tokens below the "Stop here" line, and the positions of its sections."""
 
     def __init__(self, path):
         self.text = open(path, encoding="utf-8").read()
@@ -192,7 +189,7 @@ class Source:
                 start = i + 1
 
     def declared_size(self, i):
-        """Returns whether the token is the size in an array declaration, such as 64 in double ns[64]."""
+        """Such as 64 in double ns[64]."""
         depth, k = 0, i
         while k > self.start_of[i]:
             k -= 1
@@ -202,8 +199,7 @@ class Source:
         return depth < 0 and self.declares(k)
 
     def allocated(self, i):
-        """Returns whether the token is a term of an allocated size or of a declared array size. No test can detect
-        that an array is larger than needed."""
+        """A term of an allocated or declared size: no test can detect that memory is larger than needed."""
         depth, k = 0, i
         while k > self.start_of[i] and self.tokens[i - 1].text in "+*,(":
             k -= 1
@@ -228,7 +224,7 @@ class Source:
         if t[k].kind != "word" or self.text[t[k - 1].start - 1:t[k - 1].end + 1] == " * ":  # a * b[i]
             return False
         parens, within = 0, True
-        for m in range(bracket - 1, s, -1):  # scans backwards: this declarator, then the declarators before it
+        for m in range(bracket - 1, s, -1):  # first this declarator, then those before it
             parens += {")": 1, "}": 1, "(": -1, "{": -1}.get(t[m].text, 0)
             if parens < 0 or (within and t[m].text == "="):
                 return False
@@ -237,7 +233,6 @@ class Source:
 
 
 def cuda_headers():
-    """Returns the folder of CUDA's headers, or None."""
     nvcc = shutil.which(os.environ.get("NVCC") or "nvcc")
     places = [os.path.join(p, "include") for p in (os.environ.get("CUDA_HOME"),) if p]
     places += [os.path.join(os.path.dirname(nvcc), "../include")] if nvcc else []
@@ -297,7 +292,6 @@ def sites_of_word(s, i):
 
 
 def sites(s):
-    """Returns (section, line, kind, start, end, new text) for every possible mutation."""
     for i, t in enumerate(s.tokens):
         if i == 0 or s.section(t.line) in (None, "ptx"):
             continue
@@ -337,7 +331,7 @@ class Mutant:
         return s.text[:self.start] + self.new + "\n" * lines + s.text[self.end:]
 
     def words(self, s):
-        """Returns the part of the line around the change, for example: n [< -> <=] size"""
+        """For example: n [< -> <=] size"""
         first, last = s.text.rindex("\n", 0, self.start) + 1, s.text.index("\n", self.end)
         old = s.text[self.start:self.end]
         around = f"{s.text[first:self.start]}[{old} -> {self.new or 'nothing'}]{s.text[self.end:last]}"
@@ -347,8 +341,8 @@ class Mutant:
 
 
 def draw(s, seed, only, at):
-    """Yields every possible mutant once, in random order. Takes the sections in turn; within a section, all kinds
-    of mutation are equally likely."""
+    """Yields every mutant once, in random order: the sections in turn, and within a section, each kind of mutation
+    equally likely."""
     pool, dice = {}, random.Random(seed)
     for site in sites(s):
         line, kind = (at.split(":") + [None])[:2] if at else (None, None)
@@ -370,7 +364,6 @@ def draw(s, seed, only, at):
 
 
 class Bench:
-    """A copy of the repository in which kbench.h can be replaced, with everything that its tests need."""
 
     def __init__(self, root, scratch, name):
         self.root, self.scratch, self.folder = root, scratch, os.path.join(scratch, name)
@@ -379,7 +372,7 @@ class Bench:
         for entry in os.listdir(root):
             if entry not in ("kbench.h", "build", ".git") and not os.path.abspath(os.path.join(root, entry)) in scratch:
                 path = os.path.join(root, entry)
-                if entry == "tests":  # copies tests/, because its files may be edited while mutants run
+                if entry == "tests":  # tests may be edited while mutants run
                     shutil.copytree(path, os.path.join(self.folder, entry))
                 else:
                     os.symlink(os.path.abspath(path), os.path.join(self.folder, entry))
@@ -416,8 +409,6 @@ class Bench:
         return e
 
     def run(self, test, limit, coverage=False, how=None):
-        """Runs the test until its first failure. Returns None if the test passes, otherwise the text of
-        the first failure."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh"))
@@ -447,7 +438,6 @@ class Bench:
 
 
 def watch(p, end, to_the_end):
-    """Returns the first failure that a test prints, or the way in which it ended."""
     seen, failed = b"", None
     with selectors.DefaultSelector() as waiting:
         waiting.register(p.stdout, selectors.EVENT_READ)
@@ -471,7 +461,6 @@ def watch(p, end, to_the_end):
 
 
 class Tests:
-    """Holds, for each test of tests/host and tests/cli, the lines that it executes and its time without a mutation."""
 
     def __init__(self, root, scratch, source, jobs):
         self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
@@ -488,15 +477,14 @@ class Tests:
         self.known, self.unused = {}, {}
 
     def mark(self, name):
-        """Returns a hash of all files and options that determine a test, except kbench.h. When the hash changes,
-        the coverage is measured again."""
+        """Returns a hash of all files and options that determine a test, except kbench.h."""
         h = hashlib.sha256((COMPILER + DUMPS + NOT_O0.get(name, "")).encode())
         folder = os.path.join(self.root, "tests")
         files = [os.path.join(folder, f) for f in ("lib.sh", "test.h", "json.h", "guarded.h")]
         files += glob.glob(os.path.join(folder, name + ".*"))
         if name.startswith("host/"):
             files += glob.glob(folder + "/host/*.h")
-        if name.startswith("cli/"):  # adds the files that the test includes or names
+        if name.startswith("cli/"):
             text = open(os.path.join(folder, name + ".sh"), encoding="utf-8").read()
             files += [f for f in glob.glob(folder + "/cli/*.[cpj]*") if os.path.basename(f) in text]
             if "fixtures" in text:
@@ -507,8 +495,7 @@ class Tests:
         return h.hexdigest()
 
     def learn(self, anew):
-        """Measures the lines that each test executes. If only the header has changed, the coverage of the header's
-        unchanged lines is kept."""
+        """After a change of the header alone, the coverage of its unchanged lines is kept."""
         guard, benches = threading.Lock(), [Bench(self.root, self.scratch, f"learn{k}") for k in range(self.jobs)]
 
         def one(name):
@@ -543,8 +530,8 @@ class Tests:
         os.replace(self.store + ".new", self.store)
 
     def moved(self, header, lines):
-        """Converts execution counts that were measured with an earlier version of the header: line numbers of the
-        earlier version become line numbers of this version. Lines that are not in this version are omitted."""
+        """Converts line numbers of an earlier version of the header to line numbers of this version. Lines that are
+        not in this version are omitted."""
         if header == self.header:
             return lines
         if header not in self.moves:
@@ -556,8 +543,8 @@ class Tests:
         return {to[n]: count for n, count in lines.items() if n in to}
 
     def passes(self, name, bench, how):
-        """Returns whether the test passes without a mutation. The test runs without a mutation when it first fails
-        on a mutant, and then not again for this version of the header."""
+        """The test runs without a mutation when it first fails on a mutant, then not again for this version of the
+        header."""
         old, key = self.learnt[name], how or "passed"
         if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)
@@ -585,8 +572,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """Returns the tests that execute a line. A line without code counts as
-        executed if its function is executed; a line outside functions is executed by all tests."""
+        """A line without code counts as executed if its function is executed; a line outside functions is executed by
+        all tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -595,19 +582,17 @@ class Tests:
             first, last = s.function_at[line]
             if not code or not any(k in self.by_line for k in code):
                 code = set(range(first, last + 1)) & self.executable
-                # falls back to the tests of NOT_O0, which gcov's counters would slow down too much
+                # gcov's counters would slow the tests of NOT_O0 down too much, so they are the last choice
                 if not any(k in self.by_line for k in code):
                     return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
         elif not code:
             return self.order((n for n in usable if self.known[n]["lines"]), s.section(line))
         wanted = set().union(*(self.by_line.get(k, set()) for k in code))
         order = self.order((n for n in wanted if n in usable), s.section(line))
-        # tests that execute the line and run to their end come first
         return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)
 
     def order(self, names, section):
-        """Sorts tests. Fast tests that mostly execute lines of this section of the header come first, because they
-        were probably written for the section."""
+        """Fast tests that mostly execute this section come first: they were probably written for it."""
         def cost(name):
             if (name, section) not in self.costs:
                 lines = [int(n) for n, count in self.known[name]["lines"].items() if count]
@@ -618,8 +603,7 @@ class Tests:
 
 
 def counts(folder):
-    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY. A line counts as
-    executed if any program that wrote counts has executed it."""
+    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY."""
     lines = {}
     found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
     for f in found:
@@ -635,13 +619,11 @@ def counts(folder):
 
 
 class Compiled:
-    """Compiles the header with and without CUDA, to compare the code of a mutant with that of the unchanged
-    header."""
 
     def __init__(self, source, scratch, jobs):
         self.folder = os.path.join(scratch, "object")
         os.makedirs(self.folder, exist_ok=True)
-        self.cc = "clang" if shutil.which("clang") else os.environ.get("CC", "cc")  # the quicker one
+        self.cc = "clang" if shutil.which("clang") else os.environ.get("CC", "cc")  # clang is faster
         include = cuda_headers()
         self.builds = [["-DKBENCH_CUDA", "-isystem", include]] if include else []
         self.builds.append([])
@@ -671,8 +653,6 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Runs the tests on a mutant until one fails. Returns 0 if the mutant is valid, 1 if it does not compile, 2 if
-    its object code equals that of the header."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -770,7 +750,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # missed lines with no executed line between them are printed as one range
+        for k, n in enumerate(missed):
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:

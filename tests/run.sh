@@ -19,9 +19,8 @@
 #
 # A test is a program (tests/host/X.c, tests/gpu/X.cu, built here) or a script (X.sh). If X.sh has a source file
 # X.c or X.cu next to it, X.sh builds and runs that program. A test prints "FAIL: ..." and "SKIP: reason" lines and
-# ends with a line "N passed, N failed, N skipped". A test that does not compile, or ends without the line "N
-# passed, ...", counts as one failure. The last line that run.sh prints has the totals of all tests; the exit code
-# is 1 if anything failed.
+# ends with a line "N passed, N failed, N skipped". A test without such a last line counts as one failure. The last
+# line that run.sh prints has the totals of all tests; the exit code is 1 if anything failed.
 #
 # Tests run in parallel. The following comment lines, among the first 20 lines of a test, change when the test
 # runs:
@@ -32,11 +31,10 @@
 #
 # The programs of tests/host are compiled together, because nearly all of their code is kbench itself. Each program
 # becomes a namespace of one C++ file, which is compiled without warnings and without optimisation. The programs
-# that use the virtual GPU are combined in a C++ file of their own. Each program runs separately and prints its own
-# numbers of passed and failed checks. In four cases, each program is compiled separately, as C and with warnings
-# as errors: with --all, with --sanitize, for a test named on the command line, and if the combined file does not
-# compile. A program with a comment "a program of its own: REASON" in its head is always compiled separately, for
-# example because it replaces functions of the C library.
+# that use the virtual GPU are combined in a C++ file of their own. In four cases, each program is compiled
+# separately, as C and with warnings as errors: with --all, with --sanitize, for a test named on the command line,
+# and if the combined file does not compile. A program with a comment "a program of its own: REASON" in its head is
+# always compiled separately, for example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"
@@ -56,7 +54,6 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# finds the interpreter once, because python3 may be a script that searches for it at each call
 case $(head -c 2 "$(command -v python3 || echo /dev/null)") in
 '#!') PATH=$(dirname "$(python3 -c 'import sys; print(sys.executable)')"):$PATH && export PATH ;;
 esac
@@ -71,19 +68,16 @@ if [ -n "$lean" ]; then cflags="-O1 -w"; fi
 if [ -n "$sanitize" ]; then
     cflags="-O1 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE -DKBI_NO_INSTRUMENTS"
 fi
-TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
+TEST_CFLAGS=$cflags && export TEST_CFLAGS
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
-# A shell starts background jobs with SIGINT and SIGQUIT ignored. A program inherits ignored signals, and kbench
-# does not handle a signal that is ignored. `env --default-signal` therefore starts each test with the default
-# handling.
+# The shell starts background jobs with SIGINT and SIGQUIT ignored, and kbench does not handle an ignored signal,
+# so `env --default-signal` starts each test.
 if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
-# says FILE ERE: tests whether a comment in the first 20 lines of the test matches ERE
 says() { head -n 20 "$1" | grep -qE "^(#|//) ($2)"; }
-# name_of FILE: sets $name to the name of the test, and $flat to the name of its files in $logs
+# name_of FILE: sets $name, and $flat for the files in $logs
 name_of() { name=${1#tests/} && name=${name%.*} && flat=$(echo "$name" | tr / _) && log=$logs/$flat.log && exe=$BUILD/test/$name; }
 
-# set_of FILE: prints the combined program that contains this test of tests/host: host, virtual_gpu, or none
 set_of() {
     case $1 in tests/host/*.c) ;; *) echo none && return ;; esac
     if [ -f "${1%.c}.sh" ] || says "$1" 'a program of its own: '; then
@@ -95,7 +89,6 @@ set_of() {
     fi
 }
 
-# build_together SET: builds the combined program of a set, and a link to it for each test
 build_together() {
     folder=$BUILD/test/together
     source=$folder/$1.cpp
@@ -141,7 +134,7 @@ END
         echo '}'
     } > "$source"
     [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
-    # kbench flags the times of an unoptimised build; __OPTIMIZE__ makes kbench regard this -O0 build as optimised
+    # __OPTIMIZE__ keeps kbench from flagging this build as unoptimised
     if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
@@ -151,14 +144,12 @@ END
     fi
 }
 
-# shared_program SET: waits until the combined program of the set is built; fails if it could not be built
 shared_program() {
     [ -e "$logs/together_$1" ] || return 1
     while [ ! -s "$logs/together_$1" ]; do sleep 1; done
     grep -q built "$logs/together_$1"
 }
 
-# attempt FILE: runs a test once; the output goes to $log
 attempt() {
     case $1 in
     *.sh)
@@ -184,14 +175,12 @@ attempt() {
     esac
 }
 
-# prints the folder of CUDA's headers, or nothing
 cuda_headers() {
     for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
         [ -f "$folder/cuda_runtime_api.h" ] && echo "$folder" && return
     done
 }
 
-# prints the reason why GPU tests cannot run here, or nothing
 why_no_gpu() {
     if [ -z "$NVCC" ]; then
         echo "no nvcc (NVCC, PATH, CUDA_HOME, /usr/local/cuda)"
@@ -200,14 +189,14 @@ why_no_gpu() {
     fi
 }
 
-# cpu FILE: sets $seconds to the CPU time of this shell and its ended children. The output of `times` goes through
-# FILE, because in a subshell $(times) would count from zero.
+# cpu FILE: sets $seconds to the CPU time of this shell and its ended children; in a subshell, $(times) would count
+# from zero.
 cpu() {
     times > "$1"
     seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')
 }
 
-# run_one FILE: runs a test, prints the output of the test when it has ended, and writes its counts to
+# run_one FILE: prints a test's output at its end, and writes its counts to
 # $logs/NAME.sum
 run_one() {
     name_of "$1"
@@ -241,8 +230,6 @@ run_one() {
     *" passed, "*" failed, "*" skipped")
         p=${last%% passed*} f=${last#*passed, } s=${last#*failed, }
         f=${f%% failed*} s=${s%% skipped*}
-        # counts a failure that the last line of the test cannot include: the report of a sanitizer, or a crash
-        # after the last line
         if [ $rc -ne 0 ] && [ "$f" -eq 0 ]; then
             f=1 tail="FAIL  $name: exit code $rc in spite of its summary"
         fi
@@ -267,7 +254,6 @@ run_one() {
 if [ -n "$together" ]; then build_together "$together" && exit; fi
 if [ -n "$one" ]; then run_one "$one" && exit; fi
 
-# writes two lists of tests: tests that may run in parallel, and tests that measure time
 rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
 : > "$logs/long" && : > "$logs/short" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do
@@ -315,9 +301,9 @@ case " $wanted " in
     fi
     ;;
 esac
-# A lane is a background process that runs the tests of its lists one after another, except tests that another lane
-# has already taken. Only the first lane runs the tests that measure time, so that no two such tests run at the
-# same time. The other lanes have a lower priority, so that they do not disturb the tests that measure time.
+# A lane is a background process; it takes each test of its lists that no other lane has taken. Only the first lane
+# runs the tests that measure time, one at a time; other lanes have a lower priority, so that they do not disturb
+# these tests.
 rm -rf "$logs/taken" && mkdir "$logs/taken"
 lane() { # PRIORITY LIST...
     priority=$1 && shift

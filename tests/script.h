@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// script.h - a backend for tests (--device script). Timed blocks run on the host, but a function that the test
-// installs before kb_main supplies their times. Include this file after the implementation of kbench.h.
+// script.h - a backend for tests (--device script): timed blocks run on the host, but a function that the test
+// installs supplies their times. Include this file after the implementation of kbench.h.
 #ifndef KBENCH_TEST_SCRIPT_H
 #define KBENCH_TEST_SCRIPT_H
 
@@ -8,8 +8,8 @@ static struct {
     // Returns the time of sample number `sample` in ns; -1 stands for a launch that is not a sample. The script
     // function may also set flags of the case; a flag of level ERROR ends the case.
     double (*time)(const char* case_name, int64_t sample, uint64_t* flags);
-    double (*roof)(int which); // returns a peak; NULL: the copy peak is 1e12 bytes/s, and no other peak is known
-    int placement;             // value that the test sets in the field `placement` of the recipe
+    double (*roof)(int which);
+    int placement;
 } scripted;
 
 static int64_t script_begin(kbi_run* run) { return (void)run, 1; }
@@ -39,7 +39,7 @@ static void script_roof(kbi_machine* m, int which) {
 static bool script_open(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_machine_clear(m, "script");
     snprintf(m->why, sizeof m->why, "%s", scripted.time ? "scripted" : "no script");
-    // scripted times are correct even under valgrind, so kbench must not withhold them
+    // scripted times are correct even under valgrind
     m->simulated = m->tool[0] = 0;
     scripted.placement = recipe->placement;
     m->l2 = 1 << 20;

@@ -2,24 +2,29 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Prints a random sample of the sentences that people read, for a review of the language.
 
-    python3 tests/sentences.py [--count 100] [--seed N] [FILE...]
+    python3 tests/sentences.py [--count 100] [--seed N] [--context] [FILE...]
 
 The sample is drawn from comments, documents, docstrings and messages of all source files, or of the given files. A
 line of output is FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by
-its line of code. Without --seed, every call draws different sentences; the seed is printed on stderr. With --words
-WORD,WORD... the script draws no sample, but prints every sentence that contains one of the given words or phrases.
-With --words, the exit code is 1 if a sentence is printed.
+its line of code. Without --seed, every call draws different sentences; the seed is printed on stderr.
+
+With --context, a sentence is printed in its place: FILE:LINE, the paragraph with the sentence in [[brackets]], and
+the next three lines of code. With --words WORD,WORD... the script draws no sample, but prints every sentence that
+contains one of the given words or phrases; the exit code is then 1 if a sentence is printed.
 """
 import argparse
+import ast
 import inspect
 import io
 import random
 import re
 import subprocess
 import sys
+import textwrap
 import tokenize
 
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
+C_ENDINGS = ('h', 'cuh', 'cu', 'c', 'cpp')
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
 # matches lines of a comment or docstring that are not prose: table, command, code, heading, licence, or a mark of
 # tests/run.sh
@@ -28,11 +33,10 @@ ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:|a program of its own:) ')
 
 
 def paragraphs(line, text):
-    """Yields (line, text) for each paragraph and list item of a comment or docstring; the text is joined to one
-    line."""
+    """Paragraphs and list items are joined to one line."""
     start, part = line, []
     for i, s in enumerate(text.split('\n') + ['']):
-        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # s continues a list item
+        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # a list item goes on
         ends = not s.strip() or NO_PROSE.match(s) and not goes_on
         if part and (ends or ITEM.match(s) and part[-1][-1] in '.:;'):
             yield start, ' '.join(part)
@@ -43,7 +47,7 @@ def paragraphs(line, text):
 
 
 def comment_pieces(text, mark):
-    """Yields the paragraphs of comments that begin with `mark` and stand alone on their lines."""
+    """Comments that stand alone on their lines."""
     block = []
     for i, s in enumerate(text.split('\n') + [''], 1):
         if s.lstrip().startswith(mark) and not s.startswith('#!'):
@@ -74,7 +78,6 @@ def c_pieces(text):
 
 
 def hash_pieces(text):
-    """Yields the paragraphs and messages of a shell script or a Makefile, in the form of comment_pieces()."""
     yield from comment_pieces(text, '#')
     for m in re.finditer(r'(?:echo|skip|fail) "([^"\n]*)"', text):
         yield text.count('\n', 0, m.start()) + 1, m.group(1), code_line(text, m.start())
@@ -103,21 +106,50 @@ def markdown_pieces(text):
     yield from paragraphs(1, text)
 
 
+def comment_lines(ending, text):
+    """Returns the numbers of the lines that hold only a comment or docstring."""
+    lines = text.split('\n')
+    bare = lines
+    if ending in C_ENDINGS:
+        bare = C_TOKEN.sub(lambda m: m[0] if m[0][0] in '"\'' else re.sub(r'[^\n]', '', m[0]), text).split('\n')
+    elif ending == 'py':
+        owners = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+        spans = [n.body[0] for n in owners if ast.get_docstring(n, False)]
+        docstrings = {k for d in spans for k in range(d.lineno, d.end_lineno + 1)}
+        bare = ['' if i in docstrings else s for i, s in enumerate(lines, 1)]
+    if ending not in C_ENDINGS:
+        bare = [re.sub(r'^\s*#.*', '', s) for s in bare]
+    return {i for i, (old, new) in enumerate(zip(lines, bare), 1) if old.strip() and not new.strip()}
+
+
+def in_place(path, line, sentence, piece):
+    """Returns a sentence with its paragraph `piece`, which begins at `line`, and the next three lines of code."""
+    with open(path, encoding='utf-8') as f:
+        text = f.read()
+    ending, lines = path.rsplit('.', 1)[-1], text.split('\n')
+    comments = comment_lines(ending, text)
+    first = line - lines[line - 1].lstrip().startswith('"""')  # the line above a docstring names its function
+    rest = [s for i, s in enumerate(lines, 1) if i >= first and s.strip() and i not in comments]
+    code = '' if ending == 'md' else ''.join(f'    | {s}\n' for s in rest[:3])
+    marked = textwrap.fill(piece.replace(sentence, f'[[{sentence}]]', 1), 110, break_long_words=False)
+    return f'{path}:{line}\n' + textwrap.indent(marked, '    ') + '\n' + code
+
+
 def sentences(path):
-    """Yields (line, sentence, code) for each sentence of a file. For a fragment, such as a label or the comment of
-    a field, `code` is the line that contains the fragment. For a full sentence, `code` is empty."""
+    """Yields (line, sentence, code, paragraph). `code` is the line that contains a fragment, such as a label or the
+    comment of a field; for a full sentence, `code` is empty."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]
     pieces = {'py': python_pieces, 'md': markdown_pieces}.get(
-        ending, c_pieces if ending in ('h', 'cuh', 'cu', 'c', 'cpp') else hash_pieces)
+        ending, c_pieces if ending in C_ENDINGS else hash_pieces)
     for line, piece, *code in pieces(text):
         for s in re.split(r'(?<!e\.g\.)(?<!i\.e\.)(?<!\d\.)(?<=[.!?])\s+', piece):
             words = re.findall(r"(?<!\S)[(`'\"]*([A-Za-z][a-z'-]+)[`'\"]*[.,;:!?)]*(?!\S)", s)
             if len(words) < 4 or sum(map(len, words)) <= len(s) / 2 or re.search(r'(^|\s)--op\b', s):
                 continue
             whole = not code or re.match(r'[^a-z]', s) and s.rstrip('`\'"()').endswith(('.', '?', '!'))
-            yield line, s.strip(), '' if whole or len(code[0]) < len(s) + 9 else f'    [{code[0]}]'
+            yield line, s.strip(), '' if whole or len(code[0]) < len(s) + 9 else f'    [{code[0]}]', piece
 
 
 def main():
@@ -125,6 +157,7 @@ def main():
     ask.add_argument('--count', type=int, default=100)
     ask.add_argument('--seed', type=int, default=random.SystemRandom().randrange(10**6))
     ask.add_argument('--words', default='')
+    ask.add_argument('--context', action='store_true')
     ask.add_argument('files', nargs='*')
     given = ask.parse_args()
     files = given.files or subprocess.run(['git', 'ls-files'], capture_output=True, text=True, check=True).stdout.split()
@@ -137,8 +170,8 @@ def main():
     else:
         print(f'{len(drawn)} sentences, seed {given.seed}', file=sys.stderr)
         found = random.Random(given.seed).sample(drawn, min(given.count, len(drawn)))
-    for f, line, s, code in found:
-        print(f'{f}:{line}\t{s}{code}')
+    for f, line, s, code, piece in found:
+        print(in_place(f, line, s, piece) if given.context else f'{f}:{line}\t{s}{code}')
     return 1 if given.words and found else 0
 
 

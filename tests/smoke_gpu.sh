@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # make smoke-gpu: a short test of everything that needs a GPU, in at most 150 s on an H100, including the build.
-# Run make smoke-gpu on the commit that you want to submit. Prints a line per part. The last line has the number of
-# passed, failed and skipped parts, the GPU, the driver and the commit:
+# Run make smoke-gpu on the commit that you want to submit. The last line has the number of passed, failed and
+# skipped parts, the GPU, the driver and the commit:
 #     28 passed, 0 failed, 0 skipped (NVIDIA H100 80GB HBM3, driver 580.159, commit abc1234, 2026-11-25)
 #
 # The parts are independent: if one fails, does not build or hangs, the others still run.
@@ -29,8 +29,8 @@ part() {
     printf '%-5s %-32s %s\n' "$1" "$2" "$3"
     case $1 in pass) passed=$((passed + 1)) ;; skip) skipped=$((skipped + 1)) ;; *) failed=$((failed + 1)) ;; esac
 }
-# parts FILE: counts and prints each line "pass|FAIL|skip  NAME  DETAIL" as a part; NAME ends before two spaces or
-# at column 38. All other lines are printed indented
+# parts FILE: counts and prints each line "pass|FAIL|skip  NAME  DETAIL"; NAME ends before two spaces or at column
+# 38. Other lines are indented
 parts() {
     while IFS= read -r line; do
         case $line in
@@ -42,18 +42,17 @@ parts() {
         esac
     done < "$1"
 }
-# prints the last lines of a log as one line
 tail_of() { tail -n 5 "$1" | tr '\n' '~' | cut -c 1-400; }
 # why a run ended: WHY CODE
 ended() { case $1 in 124 | 137) echo "not done after $SMOKE_LIMIT s" ;; *) echo "exit code $1" ;; esac; }
 
-# build NAME COMMAND...: in the background, into $dir/NAME, with what the compiler said in $dir/NAME.log
+# build NAME COMMAND...: in the background, into $dir/NAME, with the log $dir/NAME.log
 build() {
     name=$1 && shift
     { ($limit "$@" > "$dir/$name.log" 2>&1); echo $? > "$dir/$name.rc"; } &
     eval "pid_$name=\$!"
 }
-# built NAME: waits for the build; if it failed, reports a failed part and returns false
+# built NAME: waits for the build; if the build failed, counts a failed part and returns false
 built() {
     eval "wait \$pid_$1"
     rc=$(cat "$dir/$1.rc")

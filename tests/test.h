@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* test.h - counting checks for the tests of kbench: C11, C++11, CUDA.
-   A test is a program that prints a line for every failure and every skip. The last line of a
-   test comes from test_end(); tests/run.sh adds up the numbers in these lines.
+/* test.h - counting checks for the tests of kbench: C11, C++11, CUDA. A test prints a line for every failure and
+   every skip, and last the totals of test_end(), which tests/run.sh adds up.
 
        #include "test.h"
        int main(void) {
@@ -11,7 +10,7 @@
            CHECK_STR("a", "a");
            if (no_gpu) SKIP("no GPU here");
            return test_end();
-       }  */
+       } */
 #ifndef KBENCH_TEST_H
 #define KBENCH_TEST_H
 
@@ -29,8 +28,7 @@ static long test_passed, test_failed, test_skipped;
 #define TEST_UNUSED
 #endif
 
-// Counts the check, prints a failure, and returns the condition, so that a test can stop if later checks would be
-// meaningless.
+// Returns the condition, so that a test can stop if later checks would be meaningless.
 TEST_UNUSED static int test_check(int fine, const char* file, int line, const char* format, ...) {
     if (fine) {
         ++test_passed;
@@ -93,7 +91,7 @@ TEST_UNUSED static int test_rounds(int n) {
     return n > share ? n / share : 1;
 }
 
-// Must be the last statement of main: prints the totals and returns the exit code, which is 1 if a check failed.
+// The last statement of main.
 TEST_UNUSED static int test_end(void) {
     printf("%ld passed, %ld failed, %ld skipped\n", test_passed, test_failed, test_skipped);
     fflush(stdout);

@@ -7,8 +7,7 @@
 #include "../../kbench.h"
 #include "kbench_report.h"
 
-// Reports an error if no option names records. kbench calls outputs in the order in which they were added, so it
-// handles --load, --compare, --race and --explain before it calls this function.
+// Called last, so after --load, --compare, --race and --explain: no option names records.
 static int nothing_to_run(const char* value) {
     (void)value;
     if (kbi_options_now->on[KBI_OPTION_env]) return -1;

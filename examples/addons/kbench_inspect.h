@@ -62,7 +62,7 @@ enum kbi_inspect_id {
 };
 
 static struct kbi_inspect_values {
-    bool on[KBI_INSPECT_COUNT]; // whether each option was given
+    bool on[KBI_INSPECT_COUNT];
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_INSPECT_OPTIONS
 #undef KBI_X
@@ -139,7 +139,7 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
 }
 
 typedef struct kbi_sum {    // a sum over the events with the same name, grid and block size
-    const kbi_event* first; // the first of the summed events
+    const kbi_event* first;
     int64_t calls;
     double total; // sum of their durations, in ns
 } kbi_sum;
@@ -147,7 +147,7 @@ typedef struct kbi_sum {    // a sum over the events with the same name, grid an
 typedef struct kbi_profile {
     kbi_sum *device, *host; // sums over GPU work and host calls, by decreasing total
     int n_device, n_host;
-    double device_ns, host_ns;  // total duration of all GPU work, and of all host calls
+    double device_ns, host_ns;
     double span, busy, run;     // ns per run: span of GPU work; busy time of the GPU; host time of the block
     double gaps, gap_ns;        // per run: number of gaps in which the GPU is idle; their total time in ns
     double launch_ns;           // mean host time of a call that submits GPU work, in ns
@@ -178,7 +178,7 @@ static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event*
     s->total += (double)(e->end - e->start);
 }
 
-typedef struct kbi_edge { // the start or the end of an event
+typedef struct kbi_edge {
     int64_t at;
     int32_t run, copy, step;
 } kbi_edge;
@@ -189,7 +189,6 @@ static int kbi_edges_order(const void* a, const void* b) { // the end of an even
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
 }
 
-// Computes overlap, concurrency and gaps from the sorted starts and ends of events.
 static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
     double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
     int64_t kernels = 0, copies = 0;
@@ -254,7 +253,6 @@ static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     KBENCH_FREE(edges);
 }
 
-// Stores a text under a key, unless the key already has a text. Returns the offset of the key's text.
 KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_mapped* slot = kbi_map_find(&in->names, key);
@@ -274,15 +272,14 @@ enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, 
 
 static const struct {
     const char* name;
-    uint32_t type; // as in perf_event_attr: 0 is a hardware event, 1 a software event of the Linux kernel
+    uint32_t type; // 0 is a hardware event, 1 a software event of the Linux kernel
     uint64_t event;
 } kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
                                        { "branches", 0, 4 },         { "branch_misses", 0, 5 },
                                        { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
                                        { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
 
-// Folders in sysfs that describe the CPU's events. The three events below form a group, whose leader must be
-// "slots".
+// The three events below form a group, whose leader must be "slots".
 static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
 static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
 
@@ -302,7 +299,6 @@ static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     return (int)syscall(SYS_perf_event_open, &a, 0, -1, leader, 0);
 }
 
-// Parses "event=0x00,umask=0x83"; returns false if the text has another form.
 static bool kbi_perf_config(const char* text, uint64_t* event) {
     unsigned code = 0, mask = 0;
     const char *at = strstr(text, "event="), *more = strstr(text, "umask=");
@@ -310,8 +306,8 @@ static bool kbi_perf_config(const char* text, uint64_t* event) {
     return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
 }
 
-// Opens the events of the top-down method (Yasin 2014), which counts issue slots that waited for memory or
-// execution units, and those that waited for memory.
+// The top-down method (Yasin 2014) counts the issue slots that waited for memory or execution units, and those
+// that waited for memory.
 static void kbi_perf_open_slots(void) {
     static const char root[] = "/sys/bus/event_source/devices";
     char path[160], line[160];
@@ -373,7 +369,7 @@ static void kbi_perf_close(kb_state* kb) {
     (void)kb;
     double values[KBI_PERF_ALL];
     for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns counting (less if events share a counter)
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns counting, which is less if events share a counter
         values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
@@ -393,19 +389,19 @@ static void kbi_perf_close(kb_state* kb) {
 -----------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_joules { // an update of NVML's energy counter
+typedef struct kbi_joules {
     double mj;
     int64_t at, launches; // time of the update in ns; number of launches before the update
 } kbi_joules;
 
 // NVML updates the energy counter every 20 to 100 ms. A reading between two updates is up to 100 ms old, so only
 // readings directly after an update are used.
-static struct kbi_energy { // state of the energy measurement of the current case
+static struct kbi_energy {
     cudaGraphExec_t many;  // graph of many copies of the block; NULL: single launches
     bool capturing, failed;
     double last, batch_ns;    // latest reading of the counter in mJ; duration of the latest batch in ns
     int64_t began, launches;  // start of the measurement in ns; number of launches since this start
-    int64_t submitting;       // start of the current batch, in ns
+    int64_t submitting;
     int64_t each;             // launches per batch, so many that a batch takes about 10 ms
     kbi_joules first, latest; // the first and the latest update of the counter; at == 0 if there is none yet
 } kbi_energy;
@@ -417,7 +413,7 @@ static bool kbi_energy_read(double* mj) {
     return *mj = (double)now, true;
 }
 
-// Reads the energy counter. Stores a new value, unless it occurs in the first `skip` ns of the measurement.
+// Stores a new value, unless it occurs in the first `skip` ns of the measurement.
 static void kbi_energy_note(int64_t skip) {
     struct kbi_energy* e = &kbi_energy;
     kbi_joules step = { NAN, 0, e->launches };
@@ -488,7 +484,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
-// Ends a batch; returns whether another batch is needed. A measurement lasts 20 batches, limited to 2 to 10 s.
+// A measurement lasts 20 batches, limited to 2 to 10 s.
 static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
@@ -533,7 +529,7 @@ static void kbi_energy_close(kb_state* kb) {
   >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
 -----------------------------------------------------------------*/
 
-enum { KBI_INSIDE_EVENTS = 1 << 16 }; // largest number of profiled events of a case
+enum { KBI_INSIDE_EVENTS = 1 << 16 };
 
 typedef struct kbi_recorded { // an event; GPU work and the call that submitted it have the same correlation id
     kbi_event event;
@@ -574,9 +570,9 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
-// Computes how many warps of a kernel fit on a multiprocessor, and which resource limits them. Registers are
-// allocated to warps in units of 256 registers, from four partitions of the register file; shared memory is
-// allocated in units of 128 bytes (CUDA C++ Programming Guide).
+// The number of warps that fit on a multiprocessor, and the resource that limits it. Registers are allocated to
+// warps in units of 256 registers, from four partitions of the register file; shared memory is allocated in units
+// of 128 bytes (CUDA C++ Programming Guide).
 static void kbi_event_occupancy(kbi_event* e) {
     const kbi_gpu* g = &kbi_meter.gpu;
     int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
@@ -675,7 +671,6 @@ static int64_t kbi_activity_now(void) {
     return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// Starts a run under the conditions of a timed run: cache state, and a closed launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
@@ -780,7 +775,7 @@ static void kbi_activity_close(kb_state* kb) {
 // words, because each field of such a structure lies within one word. Word 0 is the size of the structure: the end
 // of its last field. tests/compile/cupti.cpp compares offsets and sizes with CUPTI's headers.
 // clang-format off
-#define KBI_RANGE_CALLS(x) /* function, size of its structure in bytes; [n]: 8-byte word n of the structure */       \
+#define KBI_RANGE_CALLS(x) /* function, size of its structure in bytes; [n] is its 8-byte word n */       \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
     x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* [2] device, answer (32-bit fields) */                          \
     x(CHIP, cuptiDeviceGetChipName, 32) /* [2] device, [3] name */                                                   \
@@ -821,8 +816,8 @@ static const struct {
 #undef KBI_X
 };
 
-// The set `few` needs one pass (run of the block), `usual` three passes, and `all` about 16 passes. If chips name
-// a metric differently, this table has one row for each of these names.
+// The set `few` needs one pass (run of the block), `usual` three passes, and `all` about 16 passes. A metric that
+// chips name differently has one row for each name.
 static const struct {
     const char *name, *metric, *unit;
     int set; // the smallest set with this metric: 0 is `few`, 1 is `usual`, 2 is `all`
@@ -866,21 +861,21 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_range_state { // state of CUPTI's range profiler for the current case
+static struct kbi_range_state {
     int (*calls[KBI_RANGE_COUNT])(uint64_t*);
-    uint64_t host, profiler; // handles of CUPTI's host object and of its range profiler
+    uint64_t host, profiler;
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
-    char own[512]; // names of the metrics that the user listed after --counters
+    char own[512];
     int n, passes;
     bool begun, failed;
-    bool cold_asked; // whether this process has called kbi_range_cold
+    bool cold_asked;
     double cold;     // percentage of L2 that the eviction empties, from kbi_range_cold
     kbi_text availability, config, data;
 } kbi_range_state;
 
 #define KBI_WORD_OF(p) ((uint64_t)(uintptr_t)(p))
 
-// Calls a function of CUPTI's range profiler. Returns false if the call fails; the profile then has the reason.
+// Returns false if the call fails; the profile then has the reason.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
     char why[400];
     int (*f)(uint64_t*) = kbi_range_state.calls[call];
@@ -903,7 +898,6 @@ static void kbi_range_reserve(kbi_text* t, uint64_t bytes) {
     t->n = (size_t)bytes;
 }
 
-// Returns whether CUPTI can profile this GPU; if not, stores the reason in the profile.
 static bool kbi_range_supported(int device) {
     enum { KBI_RANGE_YES = 3 };
     uint64_t p[7] = { 0, 0, (uint32_t)device };
@@ -916,7 +910,7 @@ static bool kbi_range_supported(int device) {
     return false;
 }
 
-// Adds a metric if the chip has this metric, because one unknown metric would make the configuration fail. named:
+// Omits a metric that the chip lacks, because one unknown metric makes the whole configuration fail. named:
 // whether the user requested this metric by name.
 static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
     struct kbi_range_state* r = &kbi_range_state;
@@ -1007,8 +1001,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-// Starts a pass, which counts all GPU work until kbi_range_pass_end. kbi_range_pass_end returns whether another
-// pass is needed.
+// Starts a pass, which counts all GPU work until kbi_range_pass_end.
 static void kbi_range_pass_begin(void) {
     uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
              push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
@@ -1046,8 +1039,8 @@ static void kbi_range_evict(void) {
     kbi_evict();
 }
 
-// Tests the eviction: reads data of the size of L2, evicts the data, and reads the data again. Returns the
-// percentage of the second read that came from DRAM, or NaN if unknown; the profile then has the reason.
+// Reads data of the size of L2, evicts the data, and reads the data again. Returns the percentage of the second
+// read that came from DRAM, or NaN if unknown; the profile then has the reason.
 static double kbi_range_cold(const kbi_machine* m) {
     size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
     char* probe = NULL;
@@ -1070,7 +1063,6 @@ static double kbi_range_cold(const kbi_machine* m) {
     return good ? 100 * values[0] / (double)size : (double)NAN;
 }
 
-// Measures which percentage of L2 the eviction empties, which --env prints as a property of the machine.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.head.message);
@@ -1115,9 +1107,9 @@ static void kbi_counters_close(kb_state* kb) {
   >>counted     compares counters with the declared bytes and operations; names the bottleneck of a case.
 -----------------------------------------------------------------*/
 
-// Reports a case that declares more bytes than its traffic. If a cold case declares bytes of at least four times
-// the size of L2, the traffic is the DRAM traffic plus the size of L2. For other cases, the traffic is the L2
-// traffic. The traffic may exceed the declared bytes: kb_bytes counts data once even if it is read twice.
+// Reports a case that declares more bytes than it moved. In a cold case with declared bytes of at least four times
+// L2, the moved bytes are the DRAM traffic plus the size of L2; in other cases, they are the L2 traffic. A case
+// may move more than it declares, because kb_bytes counts data once even if it is read twice.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -1163,7 +1155,7 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
 }
 
 // Converts percentages of the profiled time into percentages of the block's time, because the profiler adds 40 to
-// 80 us (H200). Then removes KBI_RANGE_TIME, the counter of the profiled time.
+// 80 us (H200).
 static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
     static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
     const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
@@ -1175,9 +1167,9 @@ static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
         if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
 }
 
-// Determines the bottleneck. If a unit reaches 60 % of its peak, the busiest unit is the bottleneck. Otherwise it
-// is the case's roof if the case reaches 60 % of this roof, because DRAM counters miss data that a short kernel
-// leaves in L2. Otherwise latency or the launch limits the case.
+// If a unit reaches 60 % of its peak, the busiest unit is the bottleneck. Otherwise the case's roof is the
+// bottleneck if the case reaches 60 % of this roof: DRAM counters miss data that a short kernel leaves in L2. In
+// all other cases, latency or the launch is the bottleneck.
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -1255,8 +1247,8 @@ static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* ma
     if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
 }
 
-// For host work, reports the share of the CPU's issue slots that waited for memory, if the CPU counts such slots.
-// The number of cache misses does not show the waiting time, because most misses overlap with other work.
+// For host work: the share of issue slots that waited for memory, if the CPU counts them. Cache misses do not show
+// the waiting time, because most of them overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
     double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
     if (!kbi_finite(kbi_counted(in, "cycles"))) return;
@@ -1269,7 +1261,6 @@ static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
                          "topdown-be-bound nor stalled-cycles-backend");
 }
 
-// Derives achieved occupancy, bottleneck, energy and arithmetic intensity of a case from its profile.
 static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     kbi_counter levels[2];
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
@@ -1290,16 +1281,16 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
   >>launches    reads the CSV of a profiler: kernels and their metrics, aggregated by case.
 -----------------------------------------------------------------*/
 
-typedef struct kbi_metric { // a metric, aggregated over the launches of a kernel
+typedef struct kbi_metric {
     const char *name, *unit;
     double sum, weight; // the value is sum / weight (an average); if weight is 0, the value is sum
 } kbi_metric;
 
-// Sums over launches in the timed block of a case: of one kernel with one grid and block size, or of all kernels.
+// Sums over the launches of a case: of one kernel with one grid and block size, or of all kernels.
 typedef struct kbi_launches {
-    int number;         // index of the case, which the marks around its block encode
+    int number;
     bool whole;         // only set in the sum over all kernels: the end mark of the case was found
-    const char* kernel; // NULL for the sum over all kernels
+    const char* kernel;
     const char *grid, *block;
     int64_t calls;
     double ns;
@@ -1374,8 +1365,8 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// Adds the metric x of a launch of `ns` nanoseconds. Counts, times and bytes are summed. Of each launch parameter
-// (launch__), the largest value is kept. Shares and rates are averaged, weighted by the duration of the launch.
+// Counts, times and bytes are summed. Of each launch parameter (launch__), the largest value is kept. Shares and
+// rates are averaged, weighted by the duration of the launch.
 static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
                            double ns) {
     char base[40];
@@ -1518,7 +1509,6 @@ static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     r->ended = NAN;
 }
 
-// Handles a launch that was read completely: a mark, or a kernel of the current case.
 static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char* grid, const char* block) {
     bool mark = strncmp(kernel, "kbi_null", 8) == 0;
     if (mark) kbi_csv_mark(r, grid);
@@ -1535,7 +1525,7 @@ static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char
     r->ns = 0;
 }
 
-// Adds a metric of the current launch. `name` and `unit` must stay valid until the whole file is read.
+// `name` and `unit` must stay valid until the whole file is read.
 static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
@@ -1549,7 +1539,6 @@ static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit
 
 // --- ncu: one row per launch, with a row of units above (--page raw) ---
 
-// Returns whether a column is a measurement, and not a device attribute or a part of another metric.
 static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
@@ -1603,7 +1592,7 @@ static void kbi_nsys_record(kbi_csv_reader* r) {
     r->ended = end;
 }
 
-// Adds the launches in the CSV of ncu or nsys. Returns false if `text` has another format.
+// Returns false if `text` has another format.
 static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
     static const char* const heads[] = { "\"ID\"", "Start" };
     kbi_csv_reader r;
@@ -1636,7 +1625,6 @@ static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
     return true;
 }
 
-// Copies the metrics of a case into its record, after the counters of the benchmark function.
 static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, int number) {
     const kbi_launches* l = kbi_launches_total(launches, number);
     if (!l || !l->n) return;
@@ -1664,7 +1652,7 @@ static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, i
   >>profile     prints a profile below the case's row of the table, or writes it as a timeline.
 -----------------------------------------------------------------*/
 
-enum { KBI_PROFILE_ROWS = 10 }; // largest number of kernels or calls in a profile's table
+enum { KBI_PROFILE_ROWS = 10 };
 
 static void kbi_profile_wrap(kbi_text* t, int indent, int width, const char* text) {
     kbi_table table;
@@ -1769,7 +1757,6 @@ typedef struct kbi_tracing {
     bool any;
 } kbi_tracing;
 
-// Writes the first fields of an event: {"ph": ..., "pid": ..., "tid": ...
 static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
     kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
              (long long)line);
@@ -1838,7 +1825,6 @@ static void kbi_trace_arguments(kbi_tracing* t, const kb_result* r, const kbi_ev
     kbi_puts(t->out, "}}");
 }
 
-// Writes an event, with an arrow from the call that submitted this event.
 static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event* e, int64_t* lines) {
     static const char* const kinds[] = { "block", "call", "kernel", "copy", "memset" };
     const kbi_inside* in = r->inside;
@@ -1907,8 +1893,7 @@ static bool kbi_tool_find(const char* name, char out[512]) {
     return found;
 }
 
-// Builds the command that prints machine code. Returns false if a name has characters that a shell would
-// interpret.
+// Returns false if a name has characters that a shell would interpret.
 static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
     char* self = realpath("/proc/self/exe", NULL);
@@ -1918,7 +1903,6 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
     return good;
 }
 
-// Prints the machine code below the row of a case or below a comparison group, or warns why there is none.
 static void kbi_code_show(const kb_result* r) {
     FILE* out = kbi_control.run.table.how.out;
     kbi_profile p;
@@ -1955,7 +1939,7 @@ static void kbi_code_show(const kb_result* r) {
   >>vendor      runs this program under ncu or nsys, which profile one run of each block.
 -----------------------------------------------------------------*/
 
-// Calls the benchmark function for an external profiler. In a hot case, the block first runs without profiling.
+// In a hot case, the block first runs without profiling.
 static void kbi_marked_call(kbi_run* run, int number) {
     run->call.marked = number;
     run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
@@ -2020,9 +2004,9 @@ enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
                                                      "report.nsys-rep", "report.sqlite" };
 
-typedef struct kbi_vendor { // an external profiler and its files
+typedef struct kbi_vendor {
     kbi_supervisor* s;
-    const char *name, *report; // name of the profiler; path of its report without extension
+    const char *name, *report;
     char tool[512], folder[200], files[4][240];
     kbi_text command; // in shell syntax
     kbi_launch_list* launches;
@@ -2032,9 +2016,8 @@ enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // launches that the profilers recorded
+static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)];
 
-// Returns false after an error message if the external profiler is not available.
 static bool kbi_vendor_available(int vendor) {
     char tool[512];
     const char* name = kbi_vendors[vendor].name;
@@ -2053,7 +2036,6 @@ static void kbi_vendor_word(kbi_vendor* v, const char* word) {
     kbi_puts(&v->command, " "), kbi_put_quoted(&v->command, word);
 }
 
-// Appends the command line of this program, without the options --ncu and --nsys.
 static void kbi_vendor_self(kbi_vendor* v) {
     char** words = kbi_own_words(v->s->o);
     char* path = strchr(words[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
@@ -2075,8 +2057,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
 
-// Appends ncu's options. ncu leaves the clocks as they are, and flushes the caches before each kernel of a cold
-// case.
+// ncu leaves the clocks as they are, and flushes the caches before each kernel of a cold case.
 static void kbi_ncu_words(kbi_vendor* v) {
     const char* set = kbi_inspect_given.ncu;
     kbi_puts(&v->command, " --profile-from-start off --target-processes application-only --clock-control none");
@@ -2087,8 +2068,7 @@ static void kbi_ncu_words(kbi_vendor* v) {
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
-// Appends nsys's options. nsys traces the whole process; kbi_csv_launch_end later keeps only work between two
-// marks.
+// nsys traces the whole process; kbi_csv_launch_end later keeps only work between two marks.
 static void kbi_nsys_words(kbi_vendor* v) {
     kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
     kbi_puts(&v->command, " --force-overwrite=true --output");
@@ -2169,7 +2149,6 @@ static const struct {
       "this version of the profiler does not know the options above. Update the profiler" },
 };
 
-// Prints the error of a profiler: its cause and remedy if known, otherwise the profiler's own message.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
@@ -2196,7 +2175,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text_free(&output);
 }
 
-// Reads the CSV file of a profiler. The report of nsys is first exported as CSV.
+// The report of nsys is first exported as CSV.
 static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
@@ -2206,7 +2185,7 @@ static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text_free(&csv);
 }
 
-// Runs an external profiler. Returns false after a message if the profiler recorded no case.
+// Returns false after a message if the profiler recorded no case.
 static bool kbi_vendor_profile(kbi_vendor* v) {
     int at;
     kbi_vendor_word(v, v->tool);
@@ -2349,7 +2328,7 @@ enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DO
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
-static struct { // function pointers that the profiler's library sets
+static struct {
     bool asked;
     void* domain; // NULL if no profiler is attached
     kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
@@ -2448,7 +2427,8 @@ static bool kbi_activity_wanted(const char* value) { // --profile, --trace and -
     return true;
 }
 
-// Stores the energy in the record. With --counters, kbi_judge_inside stores it after the test of the eviction.
+// Without --counters, the energy is final. With --counters, kbi_judge_inside stores it after the test of the
+// eviction.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_inspect_given.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }

@@ -108,7 +108,7 @@ enum kbi_report_id {
 };
 
 typedef struct kbi_report_values {
-    bool on[KBI_REPORT_COUNT]; // whether each option was given
+    bool on[KBI_REPORT_COUNT];
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_REPORT_OPTIONS
 #undef KBI_X
@@ -178,7 +178,6 @@ static bool kbi_options_beside(const kbi_options* o) {
     return true;
 }
 
-// Rejects options of the regression gate if no option names the data to compare with.
 static bool kbi_options_gate_agree(void) {
     static const int of_times[] = { KBI_REPORT_threshold, KBI_REPORT_memory_threshold, KBI_REPORT_alpha };
     bool files = kbi_wanted.baseline || kbi_wanted.compare[0], any = files || kbi_wanted.race.n;
@@ -228,25 +227,25 @@ enum {
     KBI_READ_DEPTH = 32 // deepest nesting of lists and objects in the value of an unknown key
 };
 
-typedef struct kbi_records { // records of one or several files, in the order of the files
+typedef struct kbi_records {
     kb_result* of;           // the arena owns the texts, parameters and samples of the records
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts: all texts so far; cases: first record of each (case, run, device)
     int64_t replaced;     // number of records that replaced a copy of the same measurement
-    int64_t twice;        // number of records with the name, but not the values, of another record of the run
+    int64_t twice;        // records with the name, but other values, of another record of the same run
 } kbi_records;
 
-typedef struct kbi_reader { // state of the parser of a text in memory that ends with a zero byte
+typedef struct kbi_reader {
     const char* path;       // name of the file in messages; NULL: print no messages
     int64_t line;
     const char *at, *end;
     bool lines, torn;    // lines: one record per line; torn: the text ends in the middle of a record
     bool newer, strange; // newer: warned about a later schema; strange: warned about unknown flags
-    kbi_text token;      // the last string
+    kbi_text token;
     kbi_records* to;
     kb_result blank;
-    double* values; // values of the list that is being read
+    double* values;
     int64_t values_size;
 } kbi_reader;
 
@@ -304,9 +303,8 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
 // next byte; -1: end of the text
 static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
-// Reports a syntax error and returns false. If the error is at the end of the line or file, the record is torn:
-// incomplete, but not wrong. A record is also torn if the error is at bytes of value 0, which a crash may leave at
-// the end of the file.
+// Reports a syntax error and returns false. If the line or file ends at the error, the record is torn: incomplete,
+// but not wrong. Zero bytes, which a crash may leave, count as the end of the file.
 KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
     char what[200];
     int c = kbi_peek(r);
@@ -380,7 +378,7 @@ static void kbi_reader_put(kbi_text* t, unsigned c) { // appends c as UTF-8, or 
     kbi_put(t, s, n);
 }
 
-static bool kbi_reader_escape(kbi_reader* r) { // reads the characters after the backslash
+static bool kbi_reader_escape(kbi_reader* r) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = kbi_peek(r);
     const char* at = c > 0 ? strchr(from, c) : NULL;
@@ -464,7 +462,7 @@ static bool kbi_read_key(kbi_reader* r) {
 }
 KBI_SLOW_BEGIN
 
-static bool kbi_read_any(kbi_reader* r, int depth) { // skips the value of an unknown key
+static bool kbi_read_any(kbi_reader* r, int depth) {
     int c = kbi_peek(r), more;
     kbi_scanned number;
     if (c == '"') return kbi_read_text(r);
@@ -485,7 +483,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // skips the value of an un
   >>reader      records from JSON objects.
 -----------------------------------------------------------------*/
 
-enum { KBI_READ_PARAMS = 256 }; // largest number of axes of a case
+enum { KBI_READ_PARAMS = 256 };
 
 KBI_SLOW_END
 // Returns a copy of a text that the records own. Equal texts are stored once, because records share many texts.
@@ -643,8 +641,8 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-// Reads the value of a key that is not in kbi_keys. Schemas 1 and 2 had "mode" for cache and timer, and
-// "stage_shared" for "shared_buffers". Skips a key that no schema had.
+// Reads a key of schemas 1 and 2: "mode" for cache and timer, "stage_shared" for "shared_buffers". Skips a key
+// that no schema had.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -657,7 +655,6 @@ static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     return true;
 }
 
-// Reads the keys and values of a JSON object into a record; fields without a key keep their values.
 static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
@@ -687,20 +684,18 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             "are left out.",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
-    // kbench writes all records in the current schema
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA;
     return true;
 }
 KBI_SLOW_BEGIN
 
 // Returns whether two records with the same name, device and run come from one measurement. A measurement occurs
-// twice if its file was read twice, or if both the --json and the --jsonl file of one run were read.
+// twice if its file, or the --json and the --jsonl file of its run, were read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
 }
 
-// Appends a record, or replaces an earlier record of the same measurement.
 static void kbi_records_add(kbi_records* to, const kb_result* r) {
     char device[32];
     snprintf(device, sizeof device, "|%lld|", (long long)r->device);
@@ -800,8 +795,8 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text, in w
     return true;
 }
 
-// Reads the records in a page of --html. The page stores keys with the same value in all records once, before the
-// records. No other text on the page can contain `mark`, because quotation marks of texts are escaped.
+// Reads the records in a page of --html. Keys with the same value in all records are stored once, before the
+// records. Quotation marks of texts are escaped, so only the data can contain `mark`.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -834,7 +829,6 @@ static bool kbi_read_open(kbi_reader* r) {
     return kbi_reader_fail(r, "records must begin with [ or {");
 }
 
-// Appends the records of a file (- is stdin). Returns false after an error message.
 static bool kbi_read_records(kbi_records* to, const char* path) {
     kbi_reader r;
     kbi_text all = KBI_BLANK;
@@ -868,12 +862,11 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
 
 typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 5 %
     double threshold, memory_threshold, alpha;
-    double noise; // moves each end of an interval outwards if the scatter between runs was not measured
+    double noise; // widens an interval by this fraction, unless the scatter between runs is known
 } kbi_rules;
 
-// The data from which the interval of a change was computed, from the weakest to the strongest evidence.
 typedef enum kbi_evidence {
-    KBI_EVIDENCE_NONE,      // no interval
+    KBI_EVIDENCE_NONE,
     KBI_EVIDENCE_SAMPLES,   // the intervals of both records, widened by kbi_rules.noise
     KBI_EVIDENCE_HISTORY,   // the scatter of earlier runs in the --history file
     KBI_EVIDENCE_PROCESSES, // the medians of several processes of a run (--procs)
@@ -908,7 +901,7 @@ typedef struct kbi_trend { // the times of one case in all runs of a --history f
     double p;                  // p-value of the hypothesis "no trend" (Mann 1945, Kendall 1975)
 } kbi_trend;
 
-typedef struct kbi_assessment { // number of changes of each kind
+typedef struct kbi_assessment {
     int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
     int64_t unchecked; // cases whose output was verified before and is no longer checked
     int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
@@ -916,8 +909,8 @@ typedef struct kbi_assessment { // number of changes of each kind
     const kbi_change* worst;
 } kbi_assessment;
 
-typedef struct kbi_contrast { // the comparison of a run with an earlier run
-    const char* name;         // name of the earlier run
+typedef struct kbi_contrast {
+    const char* name;
     const kb_result* before;
     int64_t n_before;
     kbi_changes changes;
@@ -945,9 +938,9 @@ static int kbi_order_at(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorts records by name and device. If several runs have records with the same name and device, only the records
-// of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank pairs
-// such records in their order. Returns the number of records kept.
+// Sorts records by name and device. If several runs have records with the same name and device, only those of the
+// last run are kept. Older versions allowed equal names within a run; rank pairs such records in their order.
+// Returns the number of records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -1024,7 +1017,6 @@ static double kbi_memory_of(const kb_result* r, bool device) {
     return r->host_memory_mb * 1048576;
 }
 
-// Returns the severity of a regression, which depends on the slowdown divided by the threshold.
 static const char* kbi_severity(const kbi_change* c, double threshold) {
     double times = c->regressed ? expm1(c->log) / threshold : 0;
     if (c->more && kbi_finite(c->memory)) times = KBI_MAX(times, (c->memory - 1) / (2 * threshold));
@@ -1037,10 +1029,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// What a difference in each key of two records means. TOLD: any difference is printed, but the times are
-// comparable. OFF: any difference makes the times not comparable. MAJOR: only a different major version does.
-// BUILD: only different optimisation or instrumentation makes the times not comparable. If backend, GPU or driver
-// differ, kbi_env_differs reports the first of them and no further one.
+// Effect of a difference in each key of two records. TOLD: any difference is printed, but the times are
+// comparable. OFF: any difference makes the times not comparable. MAJOR: only another major version does.
+// BUILD: only another optimisation or instrumentation does. Of backend, GPU and driver, kbi_env_differs reports
+// only the first that differs.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1100,8 +1092,8 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
     return false;
 }
 
-// Appends to `what` the differences that make the times of two records not comparable: "GPU (A, B), CPU (C, D)".
-// Returns false if the times are comparable.
+// Appends the differences that prevent a comparison of times: "GPU (A, B), CPU (C, D)". Returns false if the times
+// are comparable.
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
@@ -1126,8 +1118,8 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
 
 typedef struct kbi_difference {
     const char *key, *before, *after;
-    int64_t pairs; // number of pairs of records with this difference
-    bool off;      // whether this difference makes the times not comparable
+    int64_t pairs;
+    bool off;
 } kbi_difference;
 
 enum { KBI_DIFFERENCES = 64 };
@@ -1180,8 +1172,7 @@ static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb
         }
 }
 
-// Collects the differences of all pairs. If `before` and `after` have no case in common, their first records are
-// compared.
+// If `before` and `after` have no case in common, their first records are compared.
 static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
     const kb_result *before = NULL, *after = NULL;
     memset(d, 0, sizeof *d);
@@ -1211,9 +1202,9 @@ static double kbi_middle(double* x, int64_t n) { // the median; sorts x
 // --- scatter between runs ---
 
 enum {
-    KBI_ALIKE = 96,          // number of cases of similar duration whose variance is pooled
-    KBI_PROCESSES_READ = 64, // largest number of processes read from a record
-    KBI_RUNS_READ = 40,      // number of runs read from a history: the most recent runs
+    KBI_ALIKE = 96, // number of cases of similar duration whose variance is pooled
+    KBI_PROCESSES_READ = 64,
+    KBI_RUNS_READ = 40, // number of runs read from a history: the most recent runs
     KBI_RUNS_ENOUGH = 6
 };
 
@@ -1227,9 +1218,9 @@ static int kbi_order_length(const void* a, const void* b) {
     return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Calls kbi_spread_of on subsets of cases with similar durations, because its cost grows with the square of the
-// number of cases. A case has up to `each` values; missing values are NAN. If a case has fewer than two values,
-// the field n of its result is 0.
+// Calls kbi_spread_of for subsets of cases with similar durations, because its cost is quadratic in the number of
+// cases. A case has up to `each` values; missing values are NAN. If a case has fewer than two values, the field n
+// of its result is 0.
 static void kbi_spread_subsets(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
     kbi_length* order = KBI_GROW(NULL, kbi_length, n);
     double* subset = KBI_GROW(NULL, double, (size_t)each * KBI_ALIKE);
@@ -1261,8 +1252,6 @@ static void kbi_spread_subsets(const double* values, int each, int64_t n, const 
 
 static int kbi_processes_of(const kb_result* r) { return (int)KBI_MIN(r->process_ms.n, (int64_t)KBI_PROCESSES_READ); }
 
-// Computes for all old or all new records the mean of the log process medians, and the standard deviation of a
-// process.
 static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out) {
     int most = 0;
     double* times = KBI_GROW(NULL, double, c->n);
@@ -1284,9 +1273,8 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
     KBENCH_FREE(times);
 }
 
-// Computes a change from the process medians of the old record (b) and of the new record (a). If only one record
-// has several processes, the scatter between them is used for both records. Returns false if neither record has
-// several processes.
+// A scatter between processes that only one of the records has is used for both. Returns false if neither record
+// has several processes.
 static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
     bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
     if (!knows_a && !knows_b) return false;
@@ -1306,7 +1294,6 @@ static double kbi_own_error(const kb_result* r) {
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
 }
 
-// Computes the change and its standard error from the strongest evidence that the records have.
 static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
@@ -1327,8 +1314,8 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
 
 // Estimates the standard deviation of one run from the differences between consecutive runs (von Neumann 1941).
 // The variance of a run is half the mean square of the differences. n differences give 2 n / 3 degrees of freedom.
-// Differences above six robust standard deviations (1.4826 times the median absolute difference) count as real
-// changes of the program and are left out.
+// Differences above six robust standard deviations (1.4826 times the median absolute difference) are changes of
+// the program, and do not count.
 static void kbi_runs_scatter(const double* x, int64_t n, double* sd, double* df) {
     double step[KBI_RUNS_READ], squares = 0;
     int64_t kept = 0;
@@ -1357,7 +1344,6 @@ static void kbi_runs_slope(const double* x, int64_t n, double* slope, double* p)
     *p = z > 0 ? 2 * kbi_student_tail(z, 1e7) : 1;
 }
 
-// Computes the trend of n runs of one case, in the order of the runs.
 static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     double x[KBI_RUNS_READ], earlier[KBI_RUNS_READ];
     int64_t skipped = KBI_MAX(n - KBI_RUNS_READ, (int64_t)0);
@@ -1372,9 +1358,8 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     t->middle = t->runs > 1 ? exp(kbi_middle(earlier, t->runs - 1)) : t->now;
 }
 
-// Combines the variance of each case with the pooled variance of the other cases. The pooled variance gets as many
-// degrees of freedom as the case's own variance, but at least four. The combined variance is at least the variance
-// of the case.
+// Combines each case's variance with the pooled variance of the other cases. The pooled variance gets the degrees
+// of freedom of the case's own variance, but at least four. The result is at least the case's own variance.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1414,8 +1399,7 @@ static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* c
     return t;
 }
 
-// Copies the standard deviation of one run from the trend of each case to its change. The trends must be sorted by
-// name.
+// The trends must be sorted by name.
 static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
     for (int64_t i = 0; i < c->n; i++) {
         const char* name = c->of[i].after ? c->of[i].after->name : NULL;
@@ -1448,8 +1432,8 @@ static int kbi_order_chance(const void* a, const void* b) {
     return x->p != y->p ? (x->p > y->p) - (x->p < y->p) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Adjusts p-values for multiple tests (Holm 1979): in ascending order, each p-value is multiplied by the number of
-// p-values from this one on. A result below the previous result is replaced by the previous result.
+// Adjusts p-values for multiple tests (Holm 1979): in ascending order, multiplies each by the number of p-values
+// from it on, and keeps the results ascending.
 static void kbi_holm(kbi_chance* all, int64_t n) {
     double most = 0;
     qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
@@ -1466,10 +1450,9 @@ static double kbi_change_p(const kbi_change* c, double limit) {
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// Computes the interval and the verdict of each change from its fields `log`, `se`, `df` and `wide`. A case is a
-// regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
-// within the threshold. SLOWER means significantly slower by any amount. For regressions and verdicts, alpha is
-// the error probability of all cases together; for an interval, alpha is the error probability of this interval.
+// Needs the fields `log`, `se`, `df` and `wide` of each change. A case is a regression if its interval lies beyond
+// the threshold, and EQUIVALENT if its interval lies within. SLOWER means significantly slower by any amount.
+// alpha is the error probability of each interval, but of all cases together for regressions and verdicts.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1546,8 +1529,8 @@ static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
 // Computes the changes from the times of a race (--race). logs[i * rounds + k] is the log ratio of case i in round
 // k, NAN if case i has no time in round k. Returns the largest half-width of the intervals at joint confidence
 // over all cases; infinite if a case has no interval. A race stops when its intervals are narrow, which happens
-// more often when the scatter is underestimated (Chow and Robbins 1965). Without a correction, up to 7.5 % of the
-// intervals miss the true ratio instead of 5 %. The standard error is therefore multiplied by 1 + 1.5 / rounds.
+// more often when the scatter is underestimated (Chow and Robbins 1965). Up to 7.5 % of the intervals would then
+// miss the true ratio instead of 5 %, so the standard error is multiplied by 1 + 1.5 / rounds.
 static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
     kbi_spread* s = KBI_GROW(NULL, kbi_spread, c->n);
     double* times = KBI_GROW(NULL, double, c->n);
@@ -1638,7 +1621,6 @@ static const char* kbi_show_interval(double lo, double hi, char out[96]) {
     return out;
 }
 
-// Returns a short description of a change; sets *colour to its ANSI colour code.
 static const char* kbi_change_words(const kbi_change* c, double threshold, const char** colour, char out[64]) {
     bool bad = c->regressed || c->more, good = c->improved || c->less;
     *colour = bad ? "\033[31m" : good ? "\033[32m" : "";
@@ -1723,8 +1705,7 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
     kbi_puts(&t->text, "  case\n");
 }
 
-// Prints what the intervals were computed from, because rounds and processes give more reliable intervals than
-// samples.
+// Rounds and processes give more reliable intervals than samples, so the source of the intervals is printed.
 static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
     static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
                                          "the differences between runs in the history", "fresh processes (--procs)",
@@ -1787,7 +1768,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_puts(line, ".");
 }
 
-// programs: for each change, the name of the new program; NULL if the comparison has only one new run.
+// programs: the new program of each change; NULL if there is only one.
 static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi_rules* rules,
                              const kbi_assessment* a, const char* const* programs) {
     kbi_table t;
@@ -1835,8 +1816,6 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
 
 // --- history ---
 
-// Prints for each case with earlier runs the time of the last run, its change from the median of the earlier runs,
-// and the slope.
 static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
     kbi_table t;
     char a[40], b[40], now[40];
@@ -1906,7 +1885,6 @@ static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
            kbi_same_text(a->cuda, b->cuda) && kbi_same_text(a->git_commit, b->git_commit);
 }
 
-// Writes the first two columns of a row: the case and the implementation.
 static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, "| ");
     kbi_md_text(t, r->implementation ? r->implementation : "");
@@ -1923,7 +1901,6 @@ static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, " |");
 }
 
-// Returns the word that replaces the time of a failed or skipped case: a flag, "skipped" or "FAILED".
 static const char* kbi_md_word(const kb_result* r) {
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (r->flags >> f & 1 && kb_flag_is_error((kb_flag)f)) return kb_flag_name((kb_flag)f);
@@ -1936,7 +1913,6 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     for (int i = 0; i < n; i++) {
         kbi_text s = KBI_BLANK;
         kbi_cell_text(&s, &cells[i], r);
-        // a failed or skipped case shows no numbers
         if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r));
         kbi_puts(t, i || !won ? " " : " **");
         kbi_md_text(t, s.s ? s.s : "");
@@ -1954,7 +1930,6 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
 // periods.
 static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
-// Writes a table of the cases of one operation, with the columns for which at least one case has a value.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
@@ -2034,10 +2009,9 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- repetitions, which these tools test ---
 
-// Returns the number of repetitions that are written for each case. A repetition is the median of one process.
-// Subsets of the samples of one process differ less than processes do, so a test on such subsets would report
-// noise as a change. All cases get the smallest number of processes of any case, because the tools expect the same
-// number for all cases.
+// A repetition is the median of one process. Parts of one process's samples differ less than processes do, so a
+// test on such parts reports noise as a change. The tools expect equal numbers, so the case with the fewest
+// processes sets the number for all cases.
 static int kbi_repetitions(const kb_result* records, int64_t n) {
     int64_t count = KBI_PROCESSES;
     bool some = false;
@@ -2052,8 +2026,8 @@ static double kbi_repetition(const kb_result* r, int count, int which) { // ms
 
 // --- Google Benchmark's JSON ---
 
-// Lists the cases without a time in the object "context" instead of the list "benchmarks", because many tools show
-// the time of an entry even if its error field is set.
+// Cases without a time go into the object "context": many tools show the time of an entry in "benchmarks" even if
+// its error field is set.
 static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
     for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
         some = 0;
@@ -2101,7 +2075,7 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
     kbi_puts(t, "},\n\"benchmarks\": [");
 }
 
-typedef struct kbi_gbench_family { // family: index of the family (operation); instance: index within the family
+typedef struct kbi_gbench_family {
     int64_t family, instance;
     int repetitions;
 } kbi_gbench_family;
@@ -2125,7 +2099,7 @@ static void kbi_gbench_time(kbi_text* t, double x) {
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
-// Writes user counters as additional keys of the entry. A counter is renamed if its name is a key of the format.
+// A counter is renamed if its name is a key of the format.
 static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
     static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
                               "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
@@ -2257,8 +2231,8 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// Writes the GPU and the CPU as settings, and nothing that changes from run to run, because benchstat compares
-// only results with equal settings.
+// Settings are the GPU and the CPU, which do not change from run to run: benchstat compares only results with
+// equal settings.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2418,7 +2392,6 @@ static const struct {
     { "launch", "do more work per launch: a larger batch, fused kernels, a CUDA graph" }
 };
 
-// Returns one sum over the cases of an operation for each implementation.
 static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int64_t* count) {
     kbi_report_sum* sums = KBI_GROW(NULL, kbi_report_sum, n + 1);
     kbi_map map = KBI_BLANK;
@@ -2618,7 +2591,6 @@ static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* 
     kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
 }
 
-// Draws a legend of names and marks, in as many rows as necessary; returns its height.
 static double kbi_draw_legend(kbi_text* t, const char* const* names, const bool* shown, int n, double x, double y,
                               double width) {
     double at = 0, down = 0;
@@ -2650,7 +2622,7 @@ static double kbi_at(const kbi_scale* s, double x) {
 }
 
 // Returns a scale that covers lo to hi with a margin at both ends, also if lo equals hi. The values come from a
-// file, so they are clamped to the range from 1e-30 to 1e30, which keeps quotients finite.
+// file, so they are clamped to 1e-30 to 1e30, which keeps quotients finite.
 static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
     const double least = log_ ? 1e-30 : -1e30, most = 1e30;
     kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
@@ -2667,7 +2639,6 @@ static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
 
 enum { KBI_TICKS = 16 };
 
-// Computes about `most` round values within the scale; returns their number.
 static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
     static const double steps[] = { 1, 2, 5, 10 };
     double decades = s->log ? log10(s->hi / s->lo) : 0;
@@ -2720,7 +2691,7 @@ typedef struct kbi_frame {
     kbi_scale x, y;
 } kbi_frame;
 
-// Draws grid lines and the numbers of the y axis. The number at a grid line is its y value times scale.
+// The number at a grid line is its y value times scale.
 static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
     double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
     char text[40];
@@ -2791,7 +2762,7 @@ static const struct { // colours for white and for dark backgrounds (Okabe and I
                     { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
                     { "c5", "#4b5563", "#a9b4c4" } };
 
-// Writes the style with fixed colours instead of CSS variables, because not every SVG program supports variables.
+// Not every SVG program supports CSS variables, so the style gets fixed colours.
 static void kbi_svg_plain_style(kbi_text* t) {
     for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
         for (const char* p = kbi_svg_style[i]; *p;) {
@@ -2816,17 +2787,17 @@ typedef struct kbi_subset {
     int64_t n;
 } kbi_subset;
 
-typedef struct kbi_scene { // the input of all figures of a page
+typedef struct kbi_scene {
     const kb_result* of;
     int64_t n;
-    kbi_subset timed;             // records with a time
+    kbi_subset timed;
     const kbi_contrast* contrast; // comparison with an earlier run; NULL: no comparison
     const char** who;             // implementations in the order of first records; the index selects the colour
     int n_who;
     kbi_arena arena;
 } kbi_scene;
 
-typedef struct kbi_panel {     // one of several figures of a kind
+typedef struct kbi_panel {
     kbi_subset subset, beside; // the records in this figure; the records of all figures with the same scale
     const char* axis;          // the axis along x; NULL: the product of all numeric axes
     const char* across;        // the axis along y in a heat map
@@ -2872,7 +2843,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
 
 // --- grouping ---
 
-typedef struct kbi_grouping { // properties that are equal within a subset, besides machine, cache and timer
+typedef struct kbi_grouping { // properties that are equal within a subset, in addition to machine, cache and timer
     bool operation, implementation, params, run;
     bool numbers;          // whether numeric parameters may differ within a subset
     const char *but, *nor; // names of two parameters that may differ; NULL: none
@@ -2905,7 +2876,6 @@ static uint64_t kbi_grouping_key(const kb_result* r, const kbi_grouping* w) {
     return h;
 }
 
-// Splits records into subsets with equal grouping properties, in the order of each subset's first record.
 static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w, int64_t* count) {
     kbi_subset* subsets = KBI_ARRAY(&s->arena, kbi_subset, all.n + 1);
     int64_t* at = KBI_GROW(NULL, int64_t, all.n);
@@ -2938,7 +2908,6 @@ static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: no 
     return (double)NAN;
 }
 
-// Sorts x and moves the distinct values to the front; returns their number.
 static int64_t kbi_unique(double* x, int64_t n) {
     int64_t left = 0;
     kbi_sort(x, n);
@@ -3049,7 +3018,7 @@ static bool kbi_where_holds(const char* list, const kb_result* r) {
 }
 
 // Checks that all keys of a --where are keys of the record, or axes of one of these records. Checks only the
-// syntax if records is NULL. Returns false after an error message.
+// syntax if records is NULL.
 static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
     char name[64], value[128];
     for (const char* p = list;; p++) {
@@ -3092,7 +3061,6 @@ static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char*
     return kept;
 }
 
-// Returns a text such as "layernorm fwd bf16", followed by the axes if params is true.
 static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
     kbi_text t = KBI_BLANK;
     kbi_clean(&t, r->operation ? r->operation : "");
@@ -3178,7 +3146,7 @@ static void kbi_find_lots(kbi_scene* s, kbi_subset all, const kbi_grouping* alik
     }
 }
 
-static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figure per machine
+static void kbi_find_machines(kbi_scene* s, kbi_panels* out) {
     static const kbi_grouping machine = { false, false, false, false, false, NULL, NULL };
     kbi_find_lots(s, s->timed, &machine, false, out);
     for (int64_t i = 0; i < out->n; i++) {
@@ -3204,7 +3172,6 @@ static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // a figure has al
 
 enum { KBI_PANEL_ROWS = 30 }; // largest number of rows in a figure that has one row per case
 
-// Splits a subset into figures with at most KBI_PANEL_ROWS rows and a common scale.
 static void kbi_find_rows(kbi_subset all, kbi_panels* out) {
     for (int64_t i = 0; i < all.n; i += KBI_PANEL_ROWS) {
         kbi_panel* p = kbi_panels_add(out);
@@ -3226,8 +3193,7 @@ static const struct {
     bool log;
 } kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
 
-// Computes the value of a metric and the ends of its interval. Returns false if the record has no value of this
-// metric.
+// Returns false if the record has no value of this metric.
 static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
     double x = values[metric];
@@ -3249,7 +3215,7 @@ static bool kbi_subset_has(kbi_subset subset, int metric) {
 
 typedef struct kbi_in_unit {
     const char* name;
-    double scale; // factor from the record's unit to this unit
+    double scale;
 } kbi_in_unit;
 
 // Returns a unit in which `most`, the largest value, is a short number.
@@ -3273,8 +3239,7 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
     return u;
 }
 
-// Finds the smallest lower end and the largest upper end of the intervals. Returns false if no record has a value
-// of the metric.
+// Returns false if no record has a value of the metric.
 static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
@@ -3283,7 +3248,6 @@ static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* 
     return *hi >= *lo;
 }
 
-// Returns the tooltip of a mark: the case, and its metrics with units.
 static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
     kbi_text t = KBI_BLANK;
     char number[40];
@@ -3322,7 +3286,7 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns the points of an implementation, from left to right. The caller frees the returned array.
+// The caller frees the returned array.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
     kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
@@ -3399,7 +3363,7 @@ static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) 
     KBENCH_FREE(at);
 }
 
-// Draws the axes of a plot of a metric over the problem size. Returns false if no case has a value of the metric.
+// Returns false if no case has a value of the metric.
 static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
                                 kbi_frame* f) {
     double lo, hi, left = INFINITY, right = -INFINITY;
@@ -3424,7 +3388,6 @@ static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     return true;
 }
 
-// Draws a line per implementation over the axis of the panel; returns the height.
 static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     bool* shown = (bool*)kbi_arena_alloc(&s->arena, (size_t)s->n_who);
     kbi_frame f;
@@ -3475,8 +3438,7 @@ static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) {
     return log(kbi_panel_x(&all, r));
 }
 
-// Fits a power law to the cases of one implementation. Returns false if the cases are too few, or if their sizes
-// do not determine the exponents.
+// Returns false if the cases are too few, or if their sizes do not determine the exponents.
 static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
     memset(a, 0, sizeof a);
@@ -3505,8 +3467,8 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Splits the records into subsets, to each of which a power law is fitted. A subset has one operation, element
-// type and implementation, and one value on each axis that is not numeric.
+// One power law is fitted to each subset. A subset has one operation, element type and implementation, and one
+// value on each axis that is not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
@@ -3515,7 +3477,6 @@ static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
 // whether measured times scatter by less than about 20 % around the power law
 static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; }
 
-// Writes the fit as markup of HTML or SVG: the constant, and each axis with its exponent.
 static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
     char number[40];
     if (!kbi_fit_follows(f)) {
@@ -3530,7 +3491,6 @@ static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
                  kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
 }
 
-// Draws the measured times of each implementation, and its power law if a power law fits.
 static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     static const kbi_grouping one = { false, true, false, false, false, NULL, NULL };
     int64_t subsets;
@@ -3625,7 +3585,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 // Sets out[0] to the percentage of the peak bandwidth, and out[1] to the percentage of the peak arithmetic; NAN:
 // unknown.
 static void kbi_light_of(const kb_result* r, double out[2]) {
-    // a record of schema 1 has no key "roof"; its key "bound" names the peak that gpu_efficiency refers to
+    // in schema 1, "bound" names the peak that gpu_efficiency refers to
     bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
     bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
     out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
@@ -3713,9 +3673,9 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     KBENCH_FREE(sorted);
 }
 
-// Returns the number by which the samples of a case are divided before they are drawn. If the medians of the cases
-// differ by more than 25 %, each case is drawn in percent of its median, because its scatter would be invisible on
-// a common scale in ms.
+// Returns the number by which the samples of a case are divided before they are drawn. If the medians differ by
+// more than 25 %, each case is drawn in percent of its median, because its scatter would be invisible on a common
+// scale in ms.
 static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
     for (int64_t i = 0; i < subset.n; i++)
@@ -3829,7 +3789,6 @@ static int kbi_order_ratios(const void* a, const void* b) {
     return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns all ratios, the largest speedup first.
 static kbi_ratio_row* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
     int64_t most = changes ? s->contrast->changes.n : s->n;
     kbi_ratio_row* of = KBI_ARRAY(&s->arena, kbi_ratio_row, most + 1);
@@ -3907,7 +3866,7 @@ typedef struct kbi_ceiling {
     const char* name;
     double of; // GB/s or GFLOP/s
 } kbi_ceiling;
-typedef struct kbi_ceilings { // the roofs of one machine
+typedef struct kbi_ceilings {
     kbi_ceiling memory[8], compute[16];
     int n_memory, n_compute;
 } kbi_ceilings;
@@ -3921,8 +3880,7 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
     of[k].of = KBI_MAX(of[k].of, x);
 }
 
-// Collects the peaks of a machine. Records of schema 1 contain only the percentage of one peak; the peak is
-// computed from this percentage.
+// Schema 1 has only the percentage of one peak, from which the peak is computed.
 static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
     for (int64_t i = 0; i < subset.n; i++) {
@@ -3969,7 +3927,6 @@ static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     return l->y > 0;
 }
 
-// Computes scales that include all cases and the ridge point of the highest roofs.
 static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
     double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4053,7 +4010,6 @@ typedef struct kbi_box {
     double x, y, w;
 } kbi_box;
 
-// Writes the name of each operation next to one of its marks, if there is room.
 static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
     kbi_box* taken = KBI_GROW(NULL, kbi_box, 2 * p->subset.n + 1);
     kbi_set said = KBI_BLANK;
@@ -4109,8 +4065,7 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has an L2 or DRAM point. Returns
-// whether any point was drawn.
+// Sets shown[i] if implementation i has an L2 or DRAM point. Returns whether any point was drawn.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4124,7 +4079,6 @@ static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const
     return any;
 }
 
-// Writes notes below the figure, starting at y; returns their height.
 static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
                                       double y) {
     double down = 6;
@@ -4246,7 +4200,6 @@ static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, cons
 
 enum { KBI_SVG_PANELS = 48 };
 
-// Writes a single figure with its own style, for papers and slides.
 static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
                     const kbi_plot* plot) {
     kbi_scene s;
@@ -4456,10 +4409,9 @@ static void kbi_page_end(kbi_text* t) {
 
 enum { KBI_PAGE_SAMPLES = 4096 }; // samples on a page, all cases together; if more, every k-th sample is kept
 
-// Returns the largest number of samples per case on a page with n cases.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
 
-// Writes samples with more digits than the timer resolves.
+// The samples get more digits than the timer resolves.
 static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) {
     int64_t n = KBI_MIN(samples.n, share);
     kbi_puts(t, samples.n ? "[" : "null");
@@ -4480,9 +4432,9 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
         kbi_json_field(t, r, key);
 }
 
-// Writes the keys and values of a record as --json does, without nulls. If `wanted` is true, writes only the keys
-// in common[], which have the same value in all records; otherwise only the other keys. "<" is escaped, because
-// "</script>" in a text would end the script element.
+// Writes a record as --json does, without nulls. common[] marks the keys with the same value in all records:
+// writes only these if `wanted` is true, otherwise the other keys. "<" is escaped, because "</script>" in a text
+// would end the script element.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
     kbi_text json = KBI_BLANK;
     const char* comma = "{";
@@ -4539,7 +4491,6 @@ static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
 
 // --- the verdict ---
 
-// Writes which implementation wins most comparisons, and its largest speedup.
 static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
     static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     int64_t* wins = KBI_ARRAY(&s->arena, int64_t, s->n_who + 1);
@@ -4722,8 +4673,7 @@ static double kbi_page_value(const kb_result* r, int cell) {
     return x;
 }
 
-// Finds the columns that have values, and their units. A unit is chosen so that the median of the column has few
-// digits.
+// A unit is chosen so that the median of the column has few digits.
 static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
     double* x = KBI_ARRAY(&s->arena, double, s->n + 1);
     memset(c, 0, sizeof *c);
@@ -4767,7 +4717,6 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
                  word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    // the cell shows a rounded value; the tooltip has all digits
     if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) {
         snprintf(full, sizeof full, "%.6g", x);
         kbi_unlocalise(full);
@@ -4868,7 +4817,7 @@ static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* p
     kbi_puts(p->t, "</figure>\n");
 }
 
-// Draws all figures of a kind. The first figures are visible; the others are in a collapsed section.
+// The first figures are visible; the others are in a collapsed section.
 static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
     int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
     const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
@@ -5005,8 +4954,8 @@ static void kbi_page_kernels(kbi_page* p) {
 
 // --- the machine ---
 
-// Writes the values that a key has in all records: the different texts, or the range of the numbers. Writes
-// nothing if no record has a value of this key.
+// The value of a key in all records: the different texts, or the range of the numbers. Writes nothing if no record
+// has a value of this key.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
     kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
@@ -5106,7 +5055,6 @@ static void kbi_page_download(kbi_page* p) {
                    "type='button'>download CSV</button></div>\n");
 }
 
-// Writes the page. contrast: the comparison with an earlier run; NULL: no comparison.
 static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
     kbi_page p;
     kbi_text title = KBI_BLANK, header = KBI_BLANK, body = KBI_BLANK;
@@ -5178,7 +5126,6 @@ static int kbi_fail_on(void) {
     return KBI_FAIL_REGRESS;
 }
 
-// Returns the exit code of a comparison with these changes and this number of missed goals.
 static int kbi_regression_code(const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on();
     bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered || a->unchecked;
@@ -5198,7 +5145,6 @@ typedef struct kbi_goal { // "layernorm:gpu_efficiency>=80"
     double value;
 } kbi_goal;
 
-// Returns false after an error message.
 static bool kbi_goal_parse(const char* text, kbi_goal* g) {
     const char* colon = strrchr(text, ':');
     bool counter = colon && colon - text >= 7 && strncmp(colon - 7, "counter", 7) == 0;
@@ -5248,8 +5194,7 @@ static bool kbi_goal_met(const kbi_goal* g, double x) {
     return g->least ? (g->strict ? x > g->value : x >= g->value) : g->strict ? x < g->value : x <= g->value;
 }
 
-// Prints the result of each goal; returns the number of cases that miss a goal. Failed and skipped cases are not
-// tested.
+// Failed and skipped cases are not tested.
 static int64_t kbi_goals_show(FILE* out, const kb_result* r, int64_t n) {
     int64_t missed = 0;
     for (int i = 0; i < kbi_wanted.goal.n; i++) {
@@ -5286,8 +5231,6 @@ static bool kbi_plain_name(const char* s) {
 
 static void kbi_baseline_path(kbi_text* out, const char* name) { kbi_putf(out, ".kbench/%s.json", name); }
 
-// Reads the records of .kbench/NAME.json if this file exists, otherwise of the file NAME. Returns false after an
-// error message.
 static bool kbi_read_baseline(const kbi_options* o, const char* option, const char* name, kbi_records* r) {
     kbi_text path = KBI_BLANK;
     memset(r, 0, sizeof *r);
@@ -5316,8 +5259,8 @@ typedef struct kbi_regression {
     const kbi_options* o;
     kbi_records before, history;
     char* save;            // absolute path of the new baseline: a benchmark function may change the directory
-    kbi_lines lines;       // lines of the history file
-    kbi_contrast contrast; // the comparison with `before`, made after the last case
+    kbi_lines lines;
+    kbi_contrast contrast;
     FILE* out;
 } kbi_regression;
 
@@ -5325,8 +5268,7 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks, before the run, whether the files that the run writes at its end are writable. Returns false after an
-// error message.
+// Checks, before the run, whether the files that the run writes at its end are writable.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
@@ -5406,7 +5348,6 @@ static void kbi_regression_apart(kbi_changes* c) {
     }
 }
 
-// Prints the file, date, commit and build of the old or the new run.
 static void kbi_regression_side(FILE* out, const char* side, const char* file, const kb_result* r) {
     kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
                    r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
@@ -5440,8 +5381,7 @@ static const kb_result** kbi_regression_past(const kbi_records* history, const k
     return past;
 }
 
-// Compares the cases with the records `before`. The scatter between runs is estimated from the history, if there
-// is one.
+// Compares the cases with the records `before`. The history, if any, gives the scatter between runs.
 static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
                                     const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
@@ -5460,8 +5400,7 @@ static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history,
     KBENCH_FREE(past);
 }
 
-// Prints the comparison and returns the exit code. If c is NULL, there is no baseline, and only the goals and
-// the trends of the history are printed.
+// c is NULL without a baseline: only the goals and the trends of the history are printed.
 static int kbi_regression_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
                                 const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
@@ -5495,8 +5434,7 @@ static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) 
     return good;
 }
 
-// Appends this run to the history and saves the new baseline. If this run is a regression against the baseline of
-// the same name, the old baseline is kept.
+// If this run is a regression against the baseline of the same name, the old baseline is kept.
 static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
@@ -5582,13 +5520,13 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // the data that the records of --load are compared with
+typedef struct kbi_loaded {
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
 
 // Reads the history and compares the loaded records with l->before, which the caller has read. l->before is empty
-// if there is no baseline. Returns false after an error message.
+// if there is no baseline.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
     if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
@@ -5628,7 +5566,6 @@ static int kbi_compare_main(const kbi_options* o) {
   >>shown       --svg, --html, --github and --report: outputs that need more than the records.
 -----------------------------------------------------------------*/
 
-// Returns the kind of figure that --plot names; NULL after an error message.
 static const kbi_plot* kbi_output_plot(const char* name) {
     kbi_nearest best = { name, NULL, 64 };
     const kbi_plot* plot = kbi_plot_named(name);
@@ -5648,7 +5585,7 @@ static bool kbi_where_leaves(const kb_result* r) {
     return chosen;
 }
 
-// Checks that --where is valid and selects at least one of these records. Returns false after an error message.
+// Checks that --where is valid and selects at least one of these records.
 static bool kbi_where_check(const kb_result* records, int64_t n) {
     int64_t left = 0;
     for (int k = 0; k < kbi_wanted.where.n; k++)
@@ -5665,7 +5602,6 @@ static bool kbi_figure_open(const char* value) {
     return true;
 }
 
-// Draws one figure from the records and changes that --where selects.
 static void kbi_figure_write(kbi_text* t, const kb_result* records, int64_t n) {
     const kbi_contrast* contrast = kbi_contrast_now(records, n);
     const kbi_plot* plot = kbi_output_plot(kbi_wanted.plot);
@@ -5763,7 +5699,6 @@ static bool kbi_report_open(const char* folder) {
 -----------------------------------------------------------------*/
 
 // Keeps the records that the options select (--filter, --op, ...), by the same rules as a run selects its cases.
-// Returns false after an error message.
 static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     kbi_patterns with, without;
     without.n = 0;
@@ -5787,7 +5722,6 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     return good && (n || !all);
 }
 
-// Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
     const kb_result* first = &r->of[0]; // prefers GPU work, because host work has a different timer
     kbi_set said = KBI_BLANK;
@@ -5847,7 +5781,6 @@ static void kbi_load_order(kbi_records* r) {
     KBENCH_FREE(order);
 }
 
-// Warns if a shard of these runs has no record.
 static void kbi_load_absent(const kbi_records* r) {
     kbi_set there = KBI_BLANK;
     const char* of = NULL; // for example "/8"
@@ -5877,7 +5810,6 @@ static void kbi_load_absent(const kbi_records* r) {
     kbi_set_free(&there);
 }
 
-// Checks that the shards of a sweep ran on one kind of GPU.
 static bool kbi_load_alike(const kbi_records* r) {
     const kb_result* first = NULL;
     for (int64_t i = 0; i < r->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
@@ -5906,7 +5838,6 @@ static bool kbi_load_apart(const kbi_options* o) {
     return true;
 }
 
-// Returns false after an error message.
 static bool kbi_load_records(const kbi_options* o, kbi_records* r) {
     for (int i = 0; i < kbi_wanted.n_load; i++)
         if (!kbi_read_records(r, kbi_wanted.load[i])) return false;
@@ -5962,7 +5893,7 @@ static int kbi_load_shown(const kbi_options* o) {
   >>resume      takes finished cases from the --jsonl file of an earlier run.
 -----------------------------------------------------------------*/
 
-typedef struct kbi_past_line { // a line of the --jsonl file
+typedef struct kbi_past_line {
     size_t at, n;              // start and length of the line, without its line end
     kb_result record;          // the name is NULL if the line has no valid record
     bool old;                  // the line will be removed: its case runs again, or the line is torn
@@ -5971,9 +5902,9 @@ typedef struct kbi_past_line { // a line of the --jsonl file
 
 static struct kbi_past {
     kbi_text text;
-    kbi_past_line* lines; // n lines, in the order of the file
+    kbi_past_line* lines;
     int n;
-    kbi_map names;       // maps each name to its last line
+    kbi_map names;
     kbi_records records; // owns the texts of all lines read, which kbench may print later
 } kbi_past;
 
@@ -6019,16 +5950,15 @@ static bool kbi_past_read(int file) {
     return true;
 }
 
-// Returns whether a record is of this case, measured by this program (hash `binary`), with the same machine and
-// seed as `like`.
+// Returns whether a record is of this case, from this program (hash `binary`), with machine and seed of `like`.
 static bool kbi_past_of(const kb_result* r, const char* name, const char* binary, const kb_result* like) {
     if (!kbi_is(r->name, name) || !kbi_is(r->binary, binary)) return false;
     return !like || (kbi_same_text(r->backend, like->backend) && kbi_same_text(r->gpu, like->gpu) &&
                      r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
 }
 
-// Finds the records of the planned cases. If a case of a comparison group has no record or failed, the lines of
-// the group are removed, and all of its cases are measured again. Returns the number of cases that need no run.
+// Finds the records of the planned cases. If a case of a group has no record or failed, the group's lines are
+// removed, and all of its cases run again. Returns the number of cases that need no run.
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
     int64_t done = 0;
     const char* binary = kbi_binary_hash();
@@ -6056,7 +5986,7 @@ static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like
     return done;
 }
 
-// Removes the lines marked `old` from the file. The caller has locked the file.
+// The caller has locked the file.
 static bool kbi_past_drop(int file, const char* path) {
     kbi_text lines = KBI_BLANK;
     struct stat about;
@@ -6085,7 +6015,7 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
     return good;
 }
 
-// The hash of the program file tells records of this build from records of other builds.
+// Records of other builds are recognised by the hash of the program file.
 static bool kbi_resume_ready(const char* value) {
     const char* path = kbi_options_now->jsonl;
     struct stat about;
@@ -6104,9 +6034,9 @@ static bool kbi_resume_ready(const char* value) {
 -----------------------------------------------------------------*/
 
 typedef struct kbi_racer {
-    kbi_text path;     // path of the program in the command that starts the program
+    kbi_text path;
     kbi_records first; // records of the first round, which define the program's cases
-    kbi_named* order;  // the records of the first round, sorted by name
+    kbi_named* order;
     int64_t n;
     double* ms; // [round * n + index in order]; NAN: no time
 } kbi_racer;
@@ -6115,12 +6045,12 @@ typedef struct kbi_race {
     const kbi_options* o;
     kbi_racer* of;
     int n, rounds, size;     // size: allocated rounds
-    kbi_text records, words; // names of the files for the records and the output of a program
+    kbi_text records, words;
     char** argv;
     int64_t began;
     double widest;
-    bool failed; // a case failed
-    bool shown;  // a progress line is on the screen
+    bool failed;
+    bool shown;
 } kbi_race;
 
 // --- one process ---
@@ -6133,8 +6063,6 @@ static void kbi_race_remove(kbi_race* r) {
     unlink(r->words.s);
 }
 
-// Creates the temporary files of a race: one for records, one for what a program prints. Returns false after an
-// error message.
 static bool kbi_race_files(kbi_race* r) {
     const char* folder = getenv("TMPDIR");
     kbi_putf(&r->records, "%s/kbench-race-%ld.jsonl", folder && *folder ? folder : "/tmp", (long)getpid());
@@ -6189,7 +6117,6 @@ static void kbi_race_clear(kbi_race* r) {
     r->shown = false;
 }
 
-// Reports why a program gave no records, with the last lines that it printed.
 static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     char line[300];
     FILE* f = fopen(r->words.s, "r");
@@ -6221,14 +6148,13 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. The time limit exceeds
-// --budget, because the results of an interrupted round are lost.
+// The limit is 2 * --budget + 10 s for all rounds, more than --budget, because an interrupted round is lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
 }
 
-// Runs one program once and reads its records into `to`. Returns 0, KBI_RACE_OVER, or the exit code of the race.
+// Returns 0, KBI_RACE_OVER, or the exit code of the race.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
     pid_t parent = getpid(), process;
@@ -6262,7 +6188,6 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
 
 // --- rounds ---
 
-// Stores the times of a round, for the cases that the program had in its first round.
 static void kbi_race_keep(kbi_race* r, kbi_racer* one, const kbi_records* now) {
     kbi_named* order = KBI_GROW(NULL, kbi_named, now->n);
     int64_t m = kbi_name_records(order, now->of, now->n);
@@ -6284,8 +6209,8 @@ static void kbi_race_room(kbi_race* r) {
         if (r->of[k].n) r->of[k].ms = KBI_GROW(r->of[k].ms, double, r->size * r->of[k].n);
 }
 
-// Runs each program of the race once. Every second round reverses the order of the programs. After every two
-// rounds, the order is rotated by one program. Returns 0, or an exit code on failure.
+// Runs each program of the race once. Every second round reverses the order of the programs; after two rounds, the
+// order is rotated by one program.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6357,7 +6282,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     return all;
 }
 
-// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0, or an exit code on failure.
+// Runs rounds until all intervals are narrow enough, or the time is up.
 static int kbi_race_run(kbi_race* r) {
     kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
@@ -6405,7 +6330,6 @@ static int kbi_race_show(kbi_race* r) {
     return r->failed ? KBI_EXIT_FAILED : code;
 }
 
-// Returns false after an error message.
 static bool kbi_race_programs(kbi_race* r) {
     const kbi_strings* list = &kbi_wanted.race;
     struct stat about;
@@ -6659,7 +6583,6 @@ static void kbi_explain_flag(kbi_table* t, int f) {
     kbi_explain_line(t, "example", kbi_flag_examples[f]);
 }
 
-// Appends the heading and the row that the table would show for a record.
 static void kbi_explain_row(kbi_table* t, const kb_result* r, int column) {
     kbi_table row;
     kbi_table_open(&row, &t->how);
@@ -6739,7 +6662,6 @@ static kbi_records kbi_explain_record(kb_result* r) {
     return owner;
 }
 
-// Returns whether a row of kbi_terms has this name; upper and lower case are equal.
 static bool kbi_explain_term_has(int term, const char* name) {
     char word[24];
     for (const char* from = kbi_terms[term].names; *from; from += strcspn(from, ","), from += *from == ',') {

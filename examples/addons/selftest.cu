@@ -141,13 +141,13 @@ static void* kbi_proof_functions[KBI_PROOF_COPIES]
 
 typedef struct kbi_proof {
     kbi_proof_kernel kernel;
-    uint32_t n;      // number of elements, or of rows of a square matrix
-    int64_t in, out; // number of elements of x and of y
+    uint32_t n;
+    int64_t in, out; // elements of x and y
     double percent;  // requested slowdown in percent; 0 for none
     uint64_t wait;   // delay for this slowdown: SM cycles on a GPU, iterations of a counted loop on a CPU
     float* x;
-    void *y, *ended; // y: output; ended: number of finished blocks
-    void* function;  // the CUfunction of the kernel on a GPU
+    void *y, *ended;
+    void* function;
     unsigned blocks;
 } kbi_proof;
 
@@ -158,7 +158,6 @@ static uint32_t kbi_proof_bits(float x) {
     return bits;
 }
 
-// Returns the index, below n, from which kbi_gather reads.
 static uint32_t kbi_proof_index(float x, uint32_t n) {
     return (uint32_t)((uint64_t)(kbi_proof_bits(x) * 2654435761u) * n >> 32);
 }
@@ -275,7 +274,6 @@ static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
 }
 #endif
 
-// Returns the value of an input element, computed as the first call of kb_fill computes it.
 static float kbi_proof_x(const kb_state* kb, int64_t i) {
     float x;
     kbi_fill_host(&x, i, 1, KB_F32, KB_NORMAL, kb->seed, 0);
@@ -294,7 +292,6 @@ static float kbi_proof_want(const kb_state* kb, const kbi_proof* p, int64_t i) {
     return (float)sum;
 }
 
-// Checks the total of a histogram; for the other kernels, checks the last outputs.
 static void kbi_proof_check(kb_state* kb, const kbi_proof* p) {
     int64_t total = 0, n = KBI_MIN(p->out, (int64_t)KBI_PROOF_CHECKED), first = p->out - n;
     float want[KBI_PROOF_CHECKED];
@@ -369,8 +366,7 @@ static void kbi_test_eviction(kb_state* kb) {
     kbi_spin_work(kb, 1000);
 }
 
-// Sets aside a part of L2 for persisting accesses, and makes accesses to x persisting. If x is NULL, sets nothing
-// aside.
+// Sets aside a part of L2 for persisting accesses, and makes accesses to x persisting.
 static bool kbi_set_aside(void* x, size_t bytes) {
     cudaStreamAttrValue a;
     memset(&a, 0, sizeof a);
@@ -388,10 +384,9 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     return good;
 }
 
-// Measures which share of the persisting data x is evicted: the smallest share over several places in x. *gone is
-// the share that the complete preparation of a cold launch evicts. *evicted is the share that the eviction alone
-// evicts. *gone and *evicted are NaN if they cannot be determined, or if the GPU cannot set aside L2 for
-// persisting accesses.
+// Measures which share of the persisting data x is evicted: the smallest share over several places in x. *gone:
+// the share that the complete preparation of a cold launch evicts; *evicted: the share that the eviction alone
+// evicts; NAN: unknown, or the GPU cannot set aside L2 for persisting accesses.
 static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
     enum {
         KBI_PLACES = 8,
@@ -487,7 +482,6 @@ static void kbi_test_hang(kb_state* kb) {
 }
 
 #if KBI_CUDA
-// Makes a deliberate error in the timed block; the name of the implementation selects the error.
 static void kbi_test_mistake(kb_state* kb) {
     const char* what = kb->implementation;
     float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
@@ -522,9 +516,8 @@ static void kbi_test_empty(kb_state* kb) {
     {                                       \
         0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
     }
-// Problem sizes. The sizes "all", "some" and "few" are for comparisons, in which kernels take 1 to 200 us on an
-// H200. The size "rotated" is so large that 64 copies of the data exceed twice the L2 cache. The sizes "host" and
-// "brief" are for a CPU: data of 4 KiB to 1 MiB, except for matrix products.
+// Problem sizes. The sizes "all", "some" and "few" are for comparisons of kernels of 1 to 200 us on an H200. The
+// sizes "host" and "brief" are for a CPU: data of 4 KiB to 1 MiB, except for matrix products.
 #define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
     { KB_SIZE("all", axis "=" all),                           \
       KB_SIZE("some", axis "=" some),                         \
@@ -625,13 +618,13 @@ typedef struct kbi_seen_result { // copy of the fields of a result that the self
 
 typedef struct kbi_bars {
     const kbi_options* o;
-    kbi_seen_result* seen;        // results of the latest run
+    kbi_seen_result* seen;
     int n, failed, skipped, code; // code: the exit code of the latest run
     bool gpu, fast;
 } kbi_bars;
 
 static kbi_bars* kbi_bars_now;                 // NULL: no self-test runs
-static void kbi_bars_add(const kb_result* r) { // stores a result: called as kb_output.each
+static void kbi_bars_add(const kb_result* r) {
     kbi_bars* b = kbi_bars_now;
     if (!b) return;
     b->seen = KBI_GROW(b->seen, kbi_seen_result, b->n + 1);
@@ -696,8 +689,7 @@ typedef struct kbi_bar_case { // values of each process; ms: corrected event tim
     double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
 } kbi_bar_case;
 
-// Measures, in several processes, the cases that a command line selects. b->seen gets the names of the measured
-// cases. Returns NULL if there are no results.
+// b->seen gets the names of the measured cases. Returns NULL if there are no results.
 static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
     kbi_bar_case* cases = NULL;
     for (int p = 0; p < processes; p++) {
@@ -722,8 +714,8 @@ static double kbi_bar_error(kbi_bar_case* c, int processes) {
     return fabs(c->apart[processes / 2]) / KBI_MAX(0.15e-3, 0.01 * c->ms[processes / 2]);
 }
 
-// Compares corrected event times with CUPTI's durations. The times of memory kernels change between processes and
-// within minutes by more than the allowed error. Therefore CUDA events and CUPTI alternate within one process.
+// Compares corrected event times with CUPTI's durations. Memory kernels change between processes and within
+// minutes by more than the allowed error, so events and CUPTI alternate within one process.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     char arguments[200], what[64];
     double worst = 0;
@@ -757,7 +749,6 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     KBENCH_FREE(cases);
 }
 
-// Checks that the time per iteration is the same for all numbers of iterations, from the results in b->seen.
 static void kbi_bar_steps(kbi_bars* b, const char* what) {
     double least = INFINITY, most = 0;
     int n = 0, noisy = 0, lost = 0;
@@ -781,7 +772,6 @@ static void kbi_bar_steps(kbi_bars* b, const char* what) {
             100 * (most / least - 1), n, lost);
 }
 
-// Checks on the CPU that time is proportional to the work, from 1 us to 10 ms.
 static void kbi_bar_scale(kbi_bars* b) {
     static const char what[] = "time grows with the work";
     if (kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) kbi_bar_steps(b, what);
@@ -804,9 +794,9 @@ static int kbi_binomial_most(int n, double p) {
 typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
 
 // Returns whether the verdict on an implementation that is `percent` slower is correct. Kernels shorter than the
-// limits of tests/gpu/equal_implementations.sh are not judged. On a CPU, other processes can hide the slowdown. A
-// wrong verdict on a CPU is therefore DROWNED instead of WRONG if the noise floor exceeds half of the slowdown, or
-// if the interval is wider than the slowdown. On a GPU, a wrong verdict is always WRONG.
+// limits of tests/gpu/equal_implementations.sh are not judged. On a CPU, other processes can hide the slowdown: a
+// wrong verdict is DROWNED instead of WRONG if the noise floor exceeds half of the slowdown, or if the interval is
+// wider than the slowdown.
 static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
     int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
     double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
@@ -898,7 +888,6 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
-// Tests the eviction: counters show which share of a read after the eviction comes from DRAM.
 static void kbi_bar_counted_cold(kbi_bars* b) {
     static const char what[] = "evicted, by the counters";
     if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
@@ -911,8 +900,7 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
                 s->evicted);
 }
 
-// Runs all deliberate errors and checks that a flag replaces the time of each. The run includes the cases
-// that test the eviction; kbi_bar_cold checks these cases.
+// Also runs the cases that test the eviction, which kbi_bar_cold checks later.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";

@@ -58,8 +58,7 @@ def backend_of(name, q, k, v, causal):
 
 
 def comparison(shape, dtype, causal, options, missing):
-    """Compares all implementations in one shape and one element type. Returns the records. Appends each
-    implementation that cannot run to the list `missing`."""
+    """Returns the records. Appends each implementation that cannot run to the list `missing`."""
     import torch
 
     b, h, s, d = shape

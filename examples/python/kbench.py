@@ -85,8 +85,8 @@ _OBEYED = re.compile(
 
 
 def _harmless(text: str) -> str:
-    """Returns the text as one line. Control characters and the markers of workflow commands are escaped, so that
-    neither a terminal nor a CI log interprets the text as a command."""
+    """Control characters and the markers of workflow commands are escaped, so that neither a terminal nor a CI log
+    interprets the text as a command."""
 
     def spelled(m: "re.Match[str]") -> str:
         code = ord(m[0])
@@ -99,7 +99,6 @@ def _harmless(text: str) -> str:
 
 
 def _markup(text: str) -> str:
-    """Returns the text, escaped for HTML."""
     return html.escape(_harmless(text))
 
 
@@ -114,7 +113,6 @@ def _cell(text: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Prints "kbench: " and the text to stderr."""
     for line in f"kbench: {text}".split("\n"):
         print(_harmless(line), file=sys.stderr)
 
@@ -261,8 +259,6 @@ def _find_header() -> str:
 
 
 def _find_addons(header: str) -> List[str]:
-    """Returns the paths of the add-on headers (reports, profilers), which are in the folder of kbench.h or in its
-    subfolder examples/addons."""
     here = os.path.dirname(header) or "."
     places = [os.path.join(here, "examples", "addons"), here]
     found = []
@@ -293,10 +289,8 @@ def _pip_folders() -> List[str]:
 
 
 def _cuda_of_pip() -> Optional[_Cuda]:
-    """Returns the oldest complete CUDA runtime among pip's wheels, or None. A driver supports every CUDA runtime
-    that is older than the driver. Some CUDA headers are in wheels other than the runtime's wheel, and may be in
-    other folders. The wheels contain the CUDA runtime library only under its soname (such as libcudart.so.13), not
-    as libcudart.so."""
+    """Returns the oldest complete CUDA runtime among pip's wheels, or None. A driver supports every CUDA runtime that
+    is older than the driver. The wheels have the runtime library only under its soname, such as libcudart.so.13."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -315,8 +309,7 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 
 def _find_cuda() -> Optional[_Cuda]:
-    """Returns the CUDA runtime of a CUDA toolkit; if there is no toolkit, returns the CUDA runtime of pip's
-    wheels. Returns None if neither a toolkit nor the wheels are installed, or if KBENCH_NO_CUDA is set."""
+    """Prefers a CUDA toolkit to pip's wheels. Returns None if neither is installed, or if KBENCH_NO_CUDA is set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -367,9 +360,8 @@ def _cache() -> str:
 
 
 def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[str]], what: str) -> str:
-    """Returns the path of the library that command_to(header, output) builds. A library that the same command built
-    from the same headers is reused. what: the library's name in the message that is printed to stderr before the
-    build. Raises Error if the cache folder cannot be written or the build fails."""
+    """Returns the path of the library that command_to(header, output) builds. Raises Error if the cache folder cannot
+    be written or the build fails."""
     content = hashlib.sha256("\0".join(map(os.path.basename, command_to(header, ""))).encode())
     for source in [header, *_find_addons(header)]:
         with open(source, "rb") as f:
@@ -418,13 +410,11 @@ def _find_library() -> str:
 
 
 class _Library:
-    """Holds the functions of the shared library libkbench.so as attributes. Raises Error if the library's version
-    or the size of one of its structs does not match kbench.py."""
+    """Raises Error if the library's version or the size of one of its structs does not match kbench.py."""
 
     def __init__(self) -> None:
         path = _find_library()
-        # When the shared library is loaded, it removes the variable KBENCH_STARTED_AS from the C environment.
-        # os.environ is a copy of the C environment, so the variable must be removed from os.environ as well.
+        # The library removes KBENCH_STARTED_AS from the C environment, but not from os.environ, which is a copy.
         self.is_worker = os.environ.get("KBENCH_STARTED_AS", "").split(",")[0] == str(os.getpid())
         try:
             self.handle = C.CDLL(path)
@@ -459,20 +449,18 @@ class _Library:
         raise AttributeError(name)
 
     def devices(self) -> int:
-        """Returns the number of usable GPUs; 0 if the library was built without CUDA."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDeviceCount(C.byref(n)) == 0 else 0
 
     def device(self) -> int:
-        """Returns the CUDA device number of the current GPU, on which kbench measures."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
 
 
     def calibrate(self, device: int) -> None:
-        """Calibrates the event timer with the durations that CUPTI reports for empty kernels. Only the first call
-        of calibrate has an effect. Without CUPTI, or when an external profiler is attached, the event timer is not
-        calibrated, and the confidence intervals of short kernels are wider."""
+        """Calibrates the event timer once, with the durations of empty kernels by CUPTI. Without CUPTI, or when an
+        external profiler is attached, the event timer is not calibrated, and the confidence intervals of short
+        kernels are wider."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
             durations = _cupti_durations(self.handle._name, device)
             self.kbi_calibrate_from(durations, len(durations))
@@ -496,9 +484,8 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 
 
 def _cupti_durations(path: str, device: int) -> bytes:
-    """Returns the durations of empty kernels that CUPTI reports. A separate process measures the empty kernels,
-    because CUPTI slows down launches and cannot be unloaded. Returns no bytes if CUPTI is missing or takes longer
-    than ten seconds."""
+    """Measured in a separate process, because CUPTI slows down launches and cannot be unloaded. Returns no bytes if
+    CUPTI is missing or takes longer than ten seconds."""
     if not sys.executable:  # Python is embedded in another program
         return b""
     come, theirs = os.pipe()
@@ -578,8 +565,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _interface(value: Any) -> Optional[Dict[str, Any]]:
-    """Returns the __cuda_array_interface__ of an array that belongs to neither torch nor cupy (but for example to
-    numba, jax or kbench.kernels). Returns None for any other value."""
+    """Returns the __cuda_array_interface__ of an array of a library other than torch and cupy, such as numba, jax or
+    kbench.kernels. Returns None for any other value."""
     if _module_of(value) in ("builtins", "torch", "cupy"):
         return None
     try:
@@ -589,9 +576,8 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """Returns the element type that decides the default tolerance. An array has the type of its elements, a Python
-    float has f64, and a container has the least precise type among its elements. A value without floating-point
-    numbers has the element type "int" and is compared exactly."""
+    """An array has the type of its elements, a Python float has f64, and a container has the least precise type among
+    its elements. A value without floating-point numbers has the type "int" and is compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -687,7 +673,6 @@ def _compare_arrays(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 def _fetched(about: Dict[str, Any]) -> bytes:
-    """Copies the elements of a __cuda_array_interface__ to the host, in row-major order."""
     size, shape, strides = int(about["typestr"][2:]), tuple(about["shape"]), about.get("strides")
     if not math.prod(shape):
         return b""
@@ -708,7 +693,7 @@ def _fetched(about: Dict[str, Any]) -> bytes:
 
 
 def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """Compares GPU arrays of a library that kbench does not know: on the host, element by element."""
+    """For GPU arrays of a library that kbench does not know: on the host, element by element."""
     g, w = _interface(got), _interface(want)
     if g is None or w is None:
         raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
@@ -774,7 +759,6 @@ class _Expected:
         self.atol = self.rtol if atol is None else atol
 
     def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
-        """Returns (whether the output passed, the error, the tolerance, a message)."""
         allowed = self.rtol or self.atol
         try:
             worst = _compare(got, self.want, self.rtol, self.atol)
@@ -791,9 +775,7 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """Applies the function `check` to an output. The output passes if the check returns True or None. The output
-    fails if the check returns False or raises AssertionError. Returns (whether the output passed, its error, the
-    tolerance, a message)."""
+    """The output fails if the check returns False or raises AssertionError."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -807,9 +789,8 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 
 class _Streams:
-    """Context managers that make kbench's stream current in torch and cupy. New context managers are created when
-    the stream changes or when the timed function has imported torch or cupy. All functions of a comparison share
-    one _Streams object."""
+    """Context managers that make kbench's stream current in torch and cupy, shared by all functions of a comparison.
+    They are made again when the stream changes or when the timed function has imported torch or cupy."""
 
     def __init__(self) -> None:
         # (kbench's stream, module torch, module cupy) for which self.managers were created
@@ -852,8 +833,7 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
 
 
 def _blocks() -> Optional[int]:
-    """Returns the number of blocks that torch's caching allocator has allocated; None if the allocator has no
-    statistics."""
+    """None if torch's caching allocator has no statistics."""
     try:
         return int(sys.modules["torch"].cuda.memory_stats(_library().device())["allocation.all.allocated"])
     except Exception:
@@ -864,10 +844,10 @@ def _blocks() -> Optional[int]:
 
 
 class _Backwards:
-    """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd
-    runs each node of the backward pass on the stream on which the node's forward pass ran. If the backward pass
-    and the timed function use different streams, capturing the function into a CUDA graph fails. A failed capture
-    of a backward pass may end the process later, in another thread or when a gradient is freed."""
+    """Detects a backward pass on a stream other than the timed function's. Autograd runs each node of the backward
+    pass on the stream of the node's forward pass. If that stream differs from the timed function's, capture into a
+    CUDA graph fails. A failed capture of a backward pass may end the process later, in another thread or when a
+    gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -931,9 +911,8 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# Texts of the exceptions that libraries raise because their own state does not permit stream capture. An exception
-# with one of the texts in _REFUSALS does not prove that the function synchronises or copies. If capturing a
-# function fails with a text in _REFUSALS, kbench times the function, but does not inspect a CUDA graph of it.
+# Libraries raise these exceptions when their own state does not permit stream capture. The function itself may be
+# correct, so it is timed, but no CUDA graph of it is inspected.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -941,8 +920,7 @@ _REFUSALS = (
 
 
 class _Job:
-    """Wraps a timed function, the function before each sample, and the checks as callbacks for the measurement engine.
-    Exceptions are stored in .error, because they cannot pass through C."""
+    """Exceptions are stored in .error, because they cannot pass through C."""
 
     def __init__(
         self,
@@ -957,7 +935,7 @@ class _Job:
         self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
         self.ran, self.trusted = False, True
-        # kb_state to which failures are reported; None: the result of kb_current()
+        # kb_state to which failures are reported; None: kb_current()
         self.state: Optional[int] = None
         self.checks = checks
         self.fn = _FUNCTION(self._guarded(call, True))
@@ -1056,7 +1034,7 @@ class Record:
 
     def __init__(self, data: Dict[str, Any], exception: Optional[BaseException] = None) -> None:
         self._data = data
-        self.exception = exception  # the exception that the function raised, or None
+        self.exception = exception
 
     def __getattr__(self, key: str) -> Any:
         data = self.__dict__.get("_data", {})
@@ -1176,7 +1154,6 @@ _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
 
 
 def _in_python_terms(text: str) -> str:
-    """Returns a message of the C library, with C names replaced by the names of the Python interface."""
     for pattern, replacement in _PYTHON_TERMS:
         text = re.sub(pattern, replacement, text)
     return text
@@ -1248,9 +1225,7 @@ _WRITERS = {
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns a stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache
-    state and the timer, and the key shared_buffers was named stage_shared. The option --load of kbench programs
-    also converts old records to the keys of schema 3."""
+    """In schemas 1 and 2, mode combined the cache state and the timer, and shared_buffers was named stage_shared."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1301,8 +1276,7 @@ def table(records: Any, *options: str) -> None:
 
 @contextmanager
 def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
-    """Makes the C library format captured output for the terminal of sys.stdout: sets COLUMNS to the terminal's
-    width, and yields the command-line options for colour."""
+    """Output that is captured must fit the terminal of sys.stdout: sets COLUMNS, and yields the options for colour."""
     try:
         terminal = sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
@@ -1324,8 +1298,7 @@ def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
 
 
 def _shown(words: Sequence[str]) -> int:
-    """Runs kbench's command line and writes its output to sys.stdout, also if a program has replaced sys.stdout.
-    Returns the exit code."""
+    """Runs kbench's command line and writes its output to sys.stdout, also if a program has replaced sys.stdout."""
     try:
         plain = sys.stdout is sys.__stdout__ and sys.stdout is not None and sys.stdout.fileno() == 1
     except (AttributeError, OSError, ValueError):
@@ -1338,8 +1311,6 @@ def _shown(words: Sequence[str]) -> int:
 
 
 def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    """Runs kbench's command line and captures the output to the file descriptors in the list `handles`. Returns
-    the exit code and the captured text."""
     with tempfile.TemporaryFile() as f:
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
@@ -1453,9 +1424,7 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """Returns the time in ms that the engine takes to call an empty Python function. Every measured time of work
-    on the host includes the overhead of calling a Python function. _call_cost measures the call overhead once per
-    process."""
+    """Every time of host work includes this time in ms, which is measured once per process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -1485,8 +1454,8 @@ def _checks_of(
     atol: Optional[float],
     streams: _Streams,
 ) -> List[Callable[[Any], Any]]:
-    """Returns the checks that the argument `check` of kbench.compare selects. If the reference returns None, the
-    functions work in place, and the inputs after a call are compared instead of outputs."""
+    """If the reference returns None, the functions work in place, and the inputs after a call are compared instead of
+    outputs."""
     if check is None:
         return []
     if callable(check):
@@ -1718,8 +1687,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module's globals.
-# _dlpack_deleted and _capsule_gone use only their default arguments, because default arguments stay valid.
+# The interpreter may already have cleared this module's globals, so these functions use only default arguments,
+# which stay valid.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1743,8 +1712,8 @@ for _kept_for_good in (_on_dlpack_deleted, _on_capsule_gone):
 
 class _DlpackExporter:
     """Base class of arrays that torch.from_dlpack and numpy.from_dlpack accept. A subclass defines the attributes
-    `address` and `shape`. A subclass also defines the method _dlpack_type, which returns the element type (such as
-    f32) and the number of the GPU, or None for host memory."""
+    `address` and `shape`, and the method _dlpack_type, which returns the element type (such as f32) and the number
+    of the GPU, or None for host memory."""
 
     address: int
     shape: Tuple[int, ...]
@@ -1782,9 +1751,8 @@ class _DlpackExporter:
 
 
 def _import_dlpack(value: Any) -> Optional[Tuple[Any, Any, str, Optional[int]]]:
-    """Reads an array of another library through DLPack. Returns the capsule, which must stay alive while the memory is
-    in use, its _DlTensor, the element type (f32, ...) and the GPU number (None: host memory). Returns None if the
-    value does not support DLPack."""
+    """Reads an array of another library through DLPack. Returns the capsule, which must stay alive while the memory
+    is in use, its _DlTensor, the element type (f32, ...) and the GPU number (None: host memory)."""
     if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
         return None
     kind, device = value.__dlpack_device__()
@@ -1898,22 +1866,22 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Sets the number of bytes that one run must move. From the number of bytes, kbench computes the
-        throughput in GB/s (1e9 bytes per second)."""
+        """Sets the number of bytes that one run must move, from which the throughput in GB/s (1e9 bytes per second)
+        follows."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Sets the number of floating-point operations of one run. From the number of operations, kbench computes
-        the rate in GFLOP/s (1e9 operations per second)."""
+        """Sets the number of floating-point operations of one run, from which the rate in GFLOP/s (1e9 operations per
+        second) follows."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
-        """Sets the number of items that one run processes. The record then has items_per_second."""
+        """Sets the number of items that one run processes, for items_per_second in the record."""
         self._lib.kb_items(self._kb, n)
 
     def queries(self, n: float) -> None:
-        """Sets the number of queries (for example, lookups) that one run answers. The record then has
-        queries_per_second."""
+        """Sets the number of queries (for example, lookups) that one run answers, for queries_per_second in the
+        record."""
         self._lib.kb_queries(self._kb, n)
 
     def expect(self, *words: str) -> None:
@@ -1922,13 +1890,12 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """Skips the case. why: the reason that the record shows. The case gets the status "skipped", which does
+        """Skips the case; `why` is the reason that the record shows. The case gets the status "skipped", which does
         not count as a failure. Call it before time()."""
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
-        """Marks the case as failed: the record gets the flag BAD_CASE and holds no time. why: the reason that the
-        record shows."""
+        """Marks the case as failed: the record gets the flag BAD_CASE and the reason `why`, and holds no time."""
         self._lib.kb_fail(self._kb, b"%s", _as_message(why))
 
     def note(self, text: str) -> None:
@@ -2026,8 +1993,7 @@ class _Registered:
         return library.kb_int(kb, name) if kind == _AXIS_INTS else library.kb_real(kb, name)
 
     def body(self, kb: int) -> None:
-        """The engine calls the method `body` repeatedly until the case has ended. The benchmark function runs only
-        in the first call of `body`."""
+        """The engine calls `body` until the case has ended; only the first call runs the benchmark function."""
         if kb not in self.running:
             case = Case(kb, self.interrupts)
             try:
@@ -2123,17 +2089,14 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-# _in_triton holds one element while triton.testing.do_bench runs, and is empty otherwise. The element becomes True
-# if triton.testing.do_bench calls kbench.do_bench: a user has then replaced triton.testing.do_bench by
-# kbench.do_bench.
+# Holds one element while triton.testing.do_bench runs. The element becomes True if that function calls
+# kbench.do_bench, because a user has replaced it.
 _in_triton: List[bool] = []
 # (ms measured by kbench, ms measured by Triton) for each call of do_bench at the current point
 _pairs: List[Tuple[float, float]] = []
 
 
 def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
-    """Returns the result of triton.testing.do_bench for the same arguments; None if Triton is missing or do_bench
-    fails."""
     if _in_triton:
         _in_triton[0] = True
         return None
@@ -2265,8 +2228,8 @@ class Mark:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
-        """Returns one dict per point, with four keys per curve: NAME, NAME-min, NAME-max and NAME-pair. NAME-pair
-        holds the two times of do_bench.last if the function called do_bench once, otherwise None."""
+        """One dict per point, with four keys per curve: NAME, NAME-min, NAME-max and NAME-pair. NAME-pair is
+        do_bench.last if the function called do_bench once, otherwise None."""
         rows = []
         for point in b.points():
             row = dict(point)
@@ -2280,7 +2243,7 @@ class Mark:
         return rows
 
     def _plot(self, b: Benchmark, rows: List[Dict[str, Any]], path: Optional[str], show: bool) -> bool:
-        """Draws the curves. Returns True if a file was written."""
+        """Returns True if a file was written."""
         try:
             import matplotlib.pyplot as plot
         except ImportError:
@@ -2308,8 +2271,8 @@ class Mark:
         return bool(path)
 
     def _print(self, b: Benchmark, rows: List[Dict[str, Any]], keys: List[str]) -> None:
-        """Prints the table. If the function called do_bench, two columns follow kbench's time: the time that
-        Triton's do_bench measured, and by how many percent Triton's time differs from kbench's time."""
+        """If the function called do_bench, two columns follow kbench's time: the time that Triton's do_bench
+        measured, and by how many percent Triton's time differs from kbench's time."""
         head, columns = [], []
         for key in keys:
             head.append(key)
@@ -2386,7 +2349,7 @@ class Mark:
         return found if several else found[0]
 
     def _write_page(self, folder: str, page: List[Tuple[str, bool, List[List[str]]]]) -> None:
-        """Writes results.html with the figures and tables measured so far, also if a later Benchmark failed."""
+        """Called also if a later Benchmark failed."""
         os.makedirs(folder, exist_ok=True)
         with _replacing(os.path.join(folder, "results.html")) as f:
             f.write('<html><head><meta charset="utf-8"></head><body>\n')
@@ -2411,14 +2374,12 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 # The judge is designed so that the candidate controls neither the expected result nor the clock. The candidate
 # runs in a separate process, which receives inputs one call at a time and holds no expected values. The judge's
 # process makes the inputs, computes the expected results, and decides the verdict. The measurement engine of
-# kbench.h times the candidate and the reference. The judge is not a security boundary: native code that attacks
-# the judge's processes can pass, and so can unknown tricks. For tensors, the expected result is the reference's
-# result in double precision, and the tolerance grows with the error of the reference in its own precision. For
-# tensors on a GPU, the candidate and the reference are timed in the candidate's process, on the same buffers. The
-# inputs change before each sample, and the judge's process checks outputs of timed calls. For the candidate, the
-# judge compares the time that the engine reports with a time by the clock of the judge's own process. For the
-# reference, the judge compares the time that the engine reports with the reference's time in a process that never
-# ran a candidate.
+# kbench.h times the candidate and the reference. For tensors, the expected result is the reference's result in
+# double precision, and the tolerance grows with the error of the reference in its own precision. The inputs change
+# before each sample, and the judge's process checks outputs of timed calls. For the candidate, the judge compares
+# the time that the engine reports with a time by the clock of the judge's own process. For the reference, the
+# judge compares the time that the engine reports with the reference's time in a process that never ran a
+# candidate.
 
 # key: name of a flag; value: the verdict that the flag causes, and the meaning of the flag
 _FLAGS = {
@@ -2512,7 +2473,7 @@ _WATCHED = (
     "cupy",
     "kbench",
 )
-# levels of flags, highest priority first; the highest level among all flags becomes the verdict
+# levels of flags, the most severe first; the most severe level of a verdict's flags is the verdict
 _FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")
 # flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
@@ -2526,7 +2487,7 @@ _COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
-    """Stands for a value whose type _encode does not support. name: the name of the type."""
+    """Stands for a value whose type _encode does not support."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -2541,9 +2502,8 @@ def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
 
 
 def _encode(value: Any, layout: bool = False) -> bytes:
-    """Serialises plain values, arrays and tensors exactly, in a format that is safe to read from an untrusted process.
-    A value of any other type is replaced by the name of its type. layout=True: also serialises the strides of
-    tensors that are not contiguous."""
+    """In a format that is exact, and safe to read from an untrusted process. A value of any other type is replaced by
+    the name of its type. layout=True: also serialises the strides of tensors that are not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -2649,7 +2609,6 @@ def _decode(data: bytes) -> Any:
 
 
 def _code_of(value: Any) -> Tuple[Any, ...]:
-    """Returns the code object and the default arguments of a function."""
     function = value.fget if isinstance(value, property) else value
     if isinstance(value, (staticmethod, classmethod)):
         function = value.__func__
@@ -2657,8 +2616,8 @@ def _code_of(value: Any) -> Tuple[Any, ...]:
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """Returns a dict of all functions that a candidate must not replace. Key: name of the function; value: the
-    function and its code. The dict includes the methods of the classes in kbench.py."""
+    """Functions that a candidate must not replace: maps names to the function and its code. The dict includes the
+    methods of the classes in kbench.py."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2704,7 +2663,6 @@ def _settings() -> Dict[str, Any]:
 
 
 def _persisting_l2_bytes() -> int:
-    """Returns the bytes of the L2 cache that are set aside for persisting accesses."""
     n, library = C.c_size_t(0), _library()
     said = library.handle.cudaDeviceGetLimit(C.byref(n), 6) if library.cuda else 1
     return 0 if said else n.value
@@ -2730,8 +2688,8 @@ def _import_function(spec: Dict[str, str], name: str = "candidate") -> Any:
 
 
 def _lay_out(value: Any, layout: str) -> Any:
-    """Copies arrays into another memory layout. The layout "strided" leaves a gap after each element. Every layout
-    except "strided" misaligns numpy arrays by one byte and torch tensors by one element."""
+    """The layout "strided" leaves a gap after each element; the others misalign numpy arrays by one byte and torch
+    tensors by one element."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if isinstance(value, tuple):
         return tuple(_lay_out(v, layout) for v in value)
@@ -2775,8 +2733,7 @@ class _Guarded:
 
 
 def _overwrite(into: Any, value: Any) -> Any:
-    """Copies `value` into the existing object `into`, or replaces the object if it cannot hold the value. Returns
-    the result."""
+    """Copies `value` into the existing object `into`, or replaces the object if it cannot hold the value."""
     if isinstance(into, tuple):
         return tuple(_overwrite(i, v) for i, v in zip(into, value))
     if isinstance(into, list):
@@ -2793,9 +2750,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 
 def _poison(sizes: Sequence[int], value: float) -> None:
-    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators
-    reuse freed memory, so the candidate's outputs are usually placed in the freed blocks. The check therefore
-    finds a wrong value in each output element that the candidate does not write."""
+    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. Allocators reuse
+    freed memory, so an output element that the candidate does not write has the wrong value."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2810,14 +2766,14 @@ def _poison(sizes: Sequence[int], value: float) -> None:
 
 
 def _poison_byte(value: float) -> int:
-    """Returns the byte with which _poison fills memory. Elements made of 0xFF bytes are NaN, and elements made of
-    0x7B bytes are large numbers, in every floating-point format."""
+    """Elements made of 0xFF bytes are NaN, and elements made of 0x7B bytes are large numbers, in every floating-point
+    format."""
     return 0xFF if value != value else 0x7B
 
 
 class _Fences:
-    """Allocates five blocks per output and frees the second and the fourth. torch's allocator usually places the
-    output in a freed block, so that a write past the output's end changes a block that is still allocated."""
+    """Of five blocks per output, the second and fourth are freed: torch's allocator usually places the output there,
+    and a write past its end then changes a block that is still allocated."""
 
     def __init__(self, sizes: Sequence[int], value: float) -> None:
         torch = sys.modules.get("torch")
@@ -2839,7 +2795,6 @@ class _Fences:
 
 
 def _shares(out: Any, args: Any) -> bool:
-    """Returns whether an output is an input or shares memory with one."""
     numpy = sys.modules.get("numpy")
     arrays = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if _is_array(o)]
     for v in args if isinstance(args, (tuple, list)) else ():
@@ -2856,7 +2811,6 @@ def _shares(out: Any, args: Any) -> bool:
 
 
 def _ends(tensor: Any) -> Tuple[int, int]:
-    """Returns the addresses of the tensor's first byte and of the byte after the tensor's last byte."""
     if not tensor.numel():
         return 0, 0
     last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))
@@ -2865,8 +2819,8 @@ def _ends(tensor: Any) -> Tuple[int, int]:
 
 
 class _Watch:
-    """Watches what the candidate does during a call. Records accesses to call frames, environment variables, /proc and
-    the garbage collector, and exceptions that the candidate's code catches."""
+    """Records accesses to call frames, environment variables, /proc and the garbage collector, and exceptions that
+    the candidate's code catches."""
 
     def __init__(self, path: str) -> None:
         self.path, self.active, self.seen = path, False, []  # type: Tuple[str, bool, List[str]]
@@ -2927,8 +2881,8 @@ class _Watch:
 
 
 class _Server:
-    """Runs in the candidate's process and answers the judge's requests, one at a time. Each public method handles
-    one kind of request: the method gets a message and returns a reply. A _Server holds no expected results."""
+    """Answers the judge's requests in the candidate's process: each public method handles one kind of request. A
+    _Server holds no expected results."""
 
     def __init__(self) -> None:
         self.fn: Any = None
@@ -2963,8 +2917,7 @@ class _Server:
         self.modules = {name: sys.modules[name] for name in names}
 
     def synchronize(self) -> None:
-        """Waits until the GPU is idle. Calls the CUDA library directly, because the candidate may have replaced the
-        functions of torch."""
+        """Calls the CUDA library directly, because the candidate may have replaced the functions of torch."""
         if self.gpu:
             _library().handle.cudaDeviceSynchronize()
 
@@ -3001,8 +2954,8 @@ class _Server:
         return reply
 
     def _late(self, args: Any) -> None:
-        """Fills the inputs on the current stream only after a delay. A candidate that uses another stream without
-        waiting for the current stream reads wrong values."""
+        """Fills the inputs on the current stream after a delay. A candidate on another stream that does not wait for
+        the current stream reads wrong values."""
         torch = sys.modules["torch"]
         floats = [(into, value.detach().clone()) for into, value in zip(self.args, args) if self._is_late(torch, into)]
         for into, _ in floats:
@@ -3021,8 +2974,8 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Sets the inputs for the next request "go": the inputs in the message, or new copies of the inputs that
-        an earlier request "keep" has stored. n: the number of calls, which use the sets of inputs in rotation."""
+        """The inputs of the next request "go": from the message, or copies of those that "keep" stored. n calls use
+        them in rotation."""
         self.outputs = []
         some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
@@ -3030,8 +2983,7 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Stores inputs for n later calls. If the request "keep" holds fewer than n sets of inputs, each set is
-        copied several times."""
+        """If the request "keep" holds fewer than n sets of inputs, each set is copied several times."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3074,8 +3026,7 @@ class _Server:
         return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
 
     def ready(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Imports the reference and compiles it with torch.compile. The reference and the compiled reference are
-        baselines of the comparison."""
+        """The reference and the compiled reference are baselines of the comparison."""
         self.baselines = {"reference": _import_function(m["reference_spec"], "reference_of_the_task")}
         changed = self.report_changes({})["changed"]
         if not m["compiled"]:
@@ -3094,7 +3045,6 @@ class _Server:
         return {"changed": changed, "said": ""}
 
     def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Times the candidate against each baseline: the reference, and the compiled reference."""
         m["pool"] = self.pool
         own = _TimedFunction(self.fn, m, m["keep"])
         baselines = {name: _TimedFunction(fn, m, ()) for name, fn in self.baselines.items()}
@@ -3134,20 +3084,18 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Returns whether torch.compile has replaced the function `name`. torch.compile wraps some functions of
-        torch when it is loaded, but never a clock, so that only the candidate can have replaced a clock."""
+        """torch.compile wraps some functions of torch when it is loaded, but never a clock."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
         return "torch._dynamo" in sys.modules and code.co_filename.startswith(os.path.dirname(torch.__file__))
 
     def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Returns the candidate's time, measured by triton.testing.do_bench."""
         return {"ms": _do_bench_ms(self.fn, m["args"])}
 
 
 def _fresh_copies(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
-    """Returns copies of the arguments. The copy of a tensor has the requires_grad of the tensor."""
+    """The copy of a tensor has the requires_grad of the tensor."""
     copies = _copy(args)
     for new, old in zip(copies, args):
         if getattr(old, "requires_grad", False):
@@ -3162,8 +3110,8 @@ def _do_bench_ms(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
 
 
 class _TimedFunction:
-    """One of the functions that the engine compares. Each function has its own inputs, which get new random contents
-    before each sample. keep: indices of the samples whose outputs are kept for checking."""
+    """Each compared function has its own inputs, which get new random contents before each sample. keep: indices of
+    the samples whose outputs are kept for checking."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
         self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
@@ -3212,8 +3160,7 @@ def _measure_functions(functions: Dict[str, _TimedFunction], m: Dict[str, Any]) 
         jobs[name] = _Job(interrupts, wrap(function, function.args, streams), before, checks)
         jobs[name].trusted = False  # an error that the candidate raises must not disable the inspection
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
-    # The event timer is not calibrated, because each candidate has a new process, and the ratio of two times does
-    # not need calibration.
+    # each candidate has a new process, and a ratio of two times needs no calibration of the event timer
     return _measure(
         jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
     )
@@ -3287,8 +3234,7 @@ def _serve(reader: int, writer: int) -> None:
 
 
 class _ProcessEnded(Exception):
-    """Raised when the candidate's process has ended, or when the judge cannot use the reply of that process. word:
-    the flag that the verdict gets."""
+    """Raised when the candidate's process has ended, or when the judge cannot use the reply of that process."""
 
     def __init__(self, word: str, why: str) -> None:
         Exception.__init__(self, why)
@@ -3305,7 +3251,6 @@ def _command_of(call: str) -> List[str]:
 
 
 def _variables(folder: str) -> Dict[str, str]:
-    """Returns the environment variables of a candidate's process."""
     kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_", "PYTORCH_")
     env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
     env.update(HOME=folder, TMPDIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
@@ -3313,8 +3258,8 @@ def _variables(folder: str) -> Dict[str, str]:
 
 
 def _run_fork_server(handle: int) -> None:
-    """Main loop of the fork server: imports slow modules once, then forks a process for each candidate. Ends when the
-    judge's process closes the socket."""
+    """Imports slow modules once, then forks a process for each candidate. Ends when the judge's process closes the
+    socket."""
     import array
     import socket
 
@@ -3354,7 +3299,6 @@ def _run_fork_server(handle: int) -> None:
 
 
 class _ForkServer:
-    """The fork server's process, from which the candidates' processes are forked, and the socket to it."""
 
     kept: Dict[Tuple[str, ...], "_ForkServer"] = {}
 
@@ -3417,8 +3361,7 @@ class _ForkServer:
 
 
 class _ForkedProcess:
-    """A process that the fork server has forked. The class implements the part of subprocess.Popen's interface that
-    the judge needs."""
+    """A process that the fork server has forked."""
 
     def __init__(self, fork_server: _ForkServer, env: Dict[str, str], handles: Sequence[int]) -> None:
         self.fork_server = fork_server
@@ -3496,9 +3439,8 @@ class _Remote:
         return bool(select.select([self.come], [], [], seconds)[0])
 
     def _size(self, end: float) -> int:
-        """Reads the size of the reply. A candidate that takes longer than one second probably compiles or hangs.
-        After one second without a reply, the judge releases the GPU lock while it waits, so that other judges can
-        use the GPU."""
+        """A candidate that takes longer than one second probably compiles or hangs; the judge then releases the GPU
+        lock while it waits."""
         import time as clock
 
         if self.gpu_lock and not self._answered(max(0.0, min(1.0, end - clock.monotonic()))):
@@ -3544,13 +3486,11 @@ class _Remote:
         return reply
 
     def go(self, **how: Any) -> None:
-        """Runs the calls for which the request "prepare" has set the inputs."""
         reply = self.ask("go", **how)
         if "error" in reply:
             raise _ProcessEnded("CRASHED", reply["error"])
 
     def busy(self) -> bool:
-        """Returns whether one of the process's threads is running or ready to run."""
         folder = f"/proc/{self.process.pid}/task"
         for thread in os.listdir(folder):
             try:
@@ -3636,7 +3576,7 @@ def _prime(n: int) -> int:
 
 
 def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
-    """Returns the shape of an array, or of nested lists of numbers; None if the value holds no data."""
+    """Also of nested lists of numbers; None if the value holds no data."""
     if _is_array(v):
         return tuple(v.shape) or None
     if isinstance(v, list) and v:
@@ -3677,20 +3617,17 @@ class _Inputs:
 
     @property
     def device(self) -> Optional[int]:
-        """Returns the device number of the GPU that holds the task's tensors; None if no tensor is on a GPU."""
         of = [v.device.index or 0 for v in self.tensors if v.device.type == "cuda"]
         return of[0] if of else None
 
     @property
     def points(self) -> bool:
-        """Returns whether integer inputs may be indices into other inputs. If integer inputs may be indices, the
-        judge must not shrink the inputs."""
+        """Integer inputs may be indices into other inputs, which must then not shrink."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
     def modules(self) -> List[str]:
-        """Returns the modules that the inputs need. The candidate's process imports the modules of the inputs
-        before it takes the first snapshot of functions."""
+        """The candidate's process imports these modules before it takes the first snapshot of functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3739,7 +3676,6 @@ class _Inputs:
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
     def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
-        """Returns random values like _flat, but as a tensor with the type and the device of the tensor `v`."""
         import torch
 
         own = torch.Generator(device=v.device)
@@ -3777,8 +3713,7 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """Returns n floats with the same distribution as the floats that _flat returns. If numpy is loaded, numpy
-        generates the floats."""
+        """With the distribution of _flat, by numpy if loaded."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3814,8 +3749,6 @@ class _Inputs:
     def edit(
         self, value: Optional[float] = None, places: Optional[List[Any]] = None
     ) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
-        """Returns a new value for one random element as (argument, index, value); None if the inputs have no
-        elements."""
         places = self.places if places is None else places
         if not places:
             return None
@@ -3829,11 +3762,11 @@ class _Inputs:
 
     @property
     def pool(self) -> Dict[str, Any]:
-        """Returns random numbers from which the judge and the candidate's process make the same new contents of
-        the inputs. "flat" holds, for each argument, more random numbers than the argument has elements. A draw
-        (new contents for the inputs of one call) is the weighted sum of two sections of "flat"; the positions and
-        the weights are random. For a GPU task that makes its own inputs, "flat" is empty, and "sets" holds a few
-        sets of the task's inputs; a draw then picks one of these sets at random, and changes one element."""
+        """Random numbers from which the judge and the candidate's process make the same new contents of the inputs.
+        "flat" holds, for each argument, more random numbers than the argument has elements. A draw (new contents
+        for the inputs of one call) is the weighted sum of two sections of "flat"; the positions and the weights
+        are random. For a GPU task that makes its own inputs, "flat" is empty, and "sets" holds a few sets of the
+        task's inputs; a draw then picks one of these sets at random, and changes one element."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3866,8 +3799,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Returns n draws, one per call. A draw describes new random contents for all inputs of a call. Returns an
-        empty list if the inputs hold no arrays, or if a task on the host makes its own inputs."""
+        """A draw describes new random contents for all inputs of a call. Returns an empty list if there are no
+        arrays, or if a task on the host makes its own inputs."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -3889,13 +3822,12 @@ class _Inputs:
         return (i, *at, math.cos(angle), math.sin(angle))
 
     def places_of(self, args: Sequence[Any]) -> List[Any]:
-        """Returns the result of _place for each argument that holds data. The caller passes the arguments of the
-        current call, because a task that makes its own inputs may change their sizes in each call."""
+        """A task that makes its own inputs may change their sizes in each call, so the caller passes the current
+        arguments."""
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
-        """Returns the index and the shape of an argument, and the smallest and largest value of an argument that
-        holds integers."""
+        """Integer arguments also get their smallest and largest value."""
         if _module_of(v) == "torch":
             whole = not v.dtype.is_floating_point and not v.dtype.is_complex and v.numel()
             return i, _shape_of(v) or (), int(v.min()) if whole else None, int(v.max()) if whole else None
@@ -3916,7 +3848,7 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
 
 
 def _is_narrow(v: Any) -> bool:
-    """Returns True for an array of bool or of 8-bit floats, whose elements cannot be added or multiplied."""
+    """Elements of bool and of 8-bit floats cannot be added or multiplied."""
     return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
 
 
@@ -3951,7 +3883,6 @@ def _mix(into: Any, shape: Tuple[int, ...], a: Any, b: Any, share: Optional[floa
 
 
 def _leaves(value: Any) -> List[Any]:
-    """Returns the numbers of a value as a flat list."""
     if isinstance(value, (list, tuple)):
         return [leaf for v in value for leaf in _leaves(v)]
     if isinstance(value, dict):
@@ -3962,7 +3893,6 @@ def _leaves(value: Any) -> List[Any]:
 
 
 def _largest(value: Any) -> float:
-    """Returns the largest magnitude of the finite numbers in a value."""
     if isinstance(value, (list, tuple)):
         return max(map(_largest, value), default=0.0)
     if _is_array(value):
@@ -3983,8 +3913,8 @@ class _Reference:
 
         self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
         self.overflows = False  # the inputs have huge values, so every infinity or NaN in the output is accepted
-        # the inputs hold NaN or infinity, so NaN and infinity are both correct where the expected value is not
-        # finite
+        # where the expected value is not finite, NaN and infinity are both correct, because the inputs hold NaN or
+        # infinity
         self.infinite = False
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
@@ -4000,9 +3930,9 @@ class _Reference:
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
     def shake(self, other: Any, rough: Any = None) -> None:
-        """Widens the tolerance by the sensitivity of the output to the inputs. other: the output for inputs with a
-        changed last bit. No algorithm can be more accurate than the change of the output that a change of the
-        inputs' last bit causes. rough: the output for inputs that were changed by a fraction of rtol."""
+        """No algorithm can be more accurate than the change of the output that the last bit of the inputs causes:
+        `other` is the output for inputs with a changed last bit. rough: the output for inputs that were changed by
+        a fraction of rtol."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -4013,7 +3943,6 @@ class _Reference:
         return float(off.max()) if off.numel() else 0.0
 
     def apart(self, got: Any) -> Any:
-        """Returns the error of each element divided by the element's tolerance."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -4022,8 +3951,7 @@ class _Reference:
         allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
-        # an infinite output is also correct if the expected value plus the tolerance reaches the largest finite
-        # number
+        # an infinite output is correct if the tolerance reaches the largest finite number
         if not got.dtype.is_complex:
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
@@ -4042,7 +3970,6 @@ class _Reference:
         return float(apart.max()) if apart.numel() else 0.0
 
     def error(self, got: Any) -> float:
-        """Returns the root mean square of the error, divided by the root mean square of the values."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -4055,9 +3982,8 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """Returns `own`, the output that the reference computes without conversion to double. Each floating-point
-    tensor in `own` gets an attribute `_reference` of type _Reference. double: the reference's output in double
-    precision. Returns None if the structures of `own` and `double` differ."""
+    """Returns `own`, the output that the reference computes without conversion to double. Each floating-point tensor
+    in `own` gets an attribute `_reference` of type _Reference."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4074,7 +4000,6 @@ def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional
 
 
 def _as(kind: Any, values: Iterable[Any]) -> Any:
-    """Returns the values as a list if the object `kind` is a list, otherwise as a tuple."""
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
@@ -4115,8 +4040,6 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
-    """Estimates how many mantissa bits the computation used, from the root mean square of the error divided by the
-    root mean square of the values."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         error = max(w._reference.error(g) for g, w in known)
@@ -4135,8 +4058,7 @@ def _bits_found(got: Any, want: Any) -> float:
 
 
 def _one_sided(got: Any, want: Any) -> bool:
-    """Returns whether most errors have the same sign. Rounding errors have both signs, so errors of mostly one
-    sign mean that part of the work is missing."""
+    """Rounding errors have both signs; errors of mostly one sign mean that a part of the work is missing."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
@@ -4167,9 +4089,8 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
 
 
 class _TimedSide:
-    """One of the two functions (candidate or reference) that are timed on the host. Before each sample, the inputs
-    of all calls in the batch get new contents. After each sample of the candidate (suspect=True), one output is
-    checked."""
+    """The candidate or the reference, timed on the host. Before each sample, the inputs of all calls in the batch get
+    new contents. After each sample of the candidate (suspect=True), one output is checked."""
 
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
@@ -4315,7 +4236,6 @@ class Verdict(Dict[str, Any]):
         return f"<table><tbody>{body}</tbody></table>"
 
 
-# times of references that do_bench or the engine has measured in this process; key: reference and inputs
 _claimed: Dict[Any, Any] = {}
 
 
@@ -4359,10 +4279,9 @@ class _Judge:
         self.public = False  # whether the inputs are the public example
         self.odd = False  # whether the random inputs are of a kind other than "normal"
         self.seconds: Dict[str, float] = {}  # key: name of a step; value: seconds that the step took
-        self.claimed: Dict[str, Any] = {}  # times of do_bench
-        # arguments of the request "measure", which times the functions on the GPU
+        self.claimed: Dict[str, Any] = {}
         self.request: Dict[str, Any] = {}
-        self.response: Dict[str, Any] = {}  # reply to the request "measure"
+        self.response: Dict[str, Any] = {}
 
     # --- flags ---
 
@@ -4392,8 +4311,7 @@ class _Judge:
         return self._true(args, want) if self.inputs.tensors else want
 
     def _true(self, args: Tuple[Any, ...], want: Any) -> Any:
-        """Returns the expected tensors: the reference's output in double precision, or in the precision of the
-        inputs if the reference does not accept double."""
+        """Falls back to the precision of the inputs if the reference does not accept double."""
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
@@ -4440,7 +4358,6 @@ class _Judge:
     def _named(
         self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
     ) -> Tuple[str, str]:
-        """Returns (flag, evidence) for a wrong output."""
         got = reply["value"]
         if got is None and want is not None:
             return "NO_WORK", "the function returned None"
@@ -4493,8 +4410,7 @@ class _Judge:
         return all(w._reference.error(g) < 0.02 if w._reference.scale else not bool(g.any()) for g, w in pairs)
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
-        """Tests whether an output that was wrong after the call becomes correct within 0.1 s. Returns the flag and
-        the evidence, or empty strings if the output stays wrong."""
+        """Returns a flag and evidence if an output that was wrong after the call becomes correct within 0.1 s."""
         values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
         if self.inplace or not values or any(isinstance(v, _Other) for v in values):
             return "", ""
@@ -4510,14 +4426,13 @@ class _Judge:
         return "", ""
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
-        """Returns, for each floating-point tensor, the output, its _Reference, and a mask of the wrong elements."""
         pairs = zip(_tensors_of(got), _tensors_of(want))
         known = [(g, w._reference) for g, w in pairs if getattr(w, "_reference", None) and g.shape == w.shape]
         return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
-        """Returns a flag and its evidence if the wrong elements hold the byte with which the judge filled freed
-        memory, or if they all have the same value. Returns None if the wrong elements hold different values."""
+        """Recognises memory that was never written: wrong elements that hold the judge's fill byte, or that are all
+        equal."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -4561,12 +4476,10 @@ class _Judge:
         remember: bool = True,
         **options: Any,
     ) -> Optional[bool]:
-        """Calls the candidate once and compares the output with the expected output.
-
-        what: name of the probe. word: the flag that a wrong output gets. kind, sizes: if args is None, the judge
-        makes inputs with random data of this kind and with these sizes. remember: keep the expected output, to
-        recognise candidates that return it later. options: further arguments of the request "call". Returns
-        whether the output was correct, or None if the reference itself raised an exception."""
+        """word: the flag that a wrong output gets. kind, sizes: if args is None, the judge makes inputs with random
+        data of this kind and with these sizes. remember: keep the expected output, to recognise candidates that
+        return it later. Returns whether the output was correct, or None if the reference itself raised an
+        exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4644,8 +4557,8 @@ class _Judge:
         self.flag(name, f"{what}: {evidence}")
 
     def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
-        """Returns the flag SIDE_STREAM and its evidence if two conditions hold: a call with a GPU synchronisation
-        before and after it is correct, and a call whose inputs are written after a delay is wrong."""
+        """SIDE_STREAM: the call is correct between two GPU synchronisations, and wrong if its inputs are written
+        after a delay."""
         if self.device is None or "overwrite" in options or not self.checks > 0:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}
@@ -4667,7 +4580,6 @@ class _Judge:
     # --- the steps ---
 
     def admit(self) -> None:
-        """Tests whether the task can tell correct outputs from wrong ones."""
         examples = self.inputs.examples
         own = _copy(examples)
         output = self.reference(*own)
@@ -4684,8 +4596,8 @@ class _Judge:
         ):
             self.flag("INVALID_TASK", "an output of zeros passes the check")
         self.decoy = _copy(want_fresh)
-        # the candidate has not seen the public example yet; if it returns the example's output, it knew this
-        # output in advance
+        # if a candidate returns the public example's output before it has seen the example, it knew the output in
+        # advance
         self.former = [want]
         self.probes["task"] = "ran"
 
@@ -4782,7 +4694,6 @@ class _Judge:
 
     @property
     def modules(self) -> List[str]:
-        """Names of the modules that the candidate's process imports before it imports the candidate."""
         import importlib.util
 
         triton = self.device is not None and importlib.util.find_spec("triton")
@@ -4818,7 +4729,6 @@ class _Judge:
             self.flag("GLOBAL_STATE", "changed: " + ", ".join(changes["settings"]))
 
     def quiet(self) -> None:
-        """Flags side effects of the candidate: replaced functions, running threads, and files."""
         self.replaced()
         x = self.inputs.fresh()
         self.ask(x, self.expected(x))
@@ -4841,8 +4751,7 @@ class _Judge:
 
     @property
     def bits(self) -> float:
-        """Returns the median of the estimated mantissa bits. The median ignores a few outputs with a low estimate,
-        such as a sum whose terms cancel."""
+        """The median ignores a few low estimates, such as of a sum whose terms cancel."""
         return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
 
     def precision(self) -> None:
@@ -4914,7 +4823,6 @@ class _Judge:
         }
 
     def _check_timed_outputs(self, m: Dict[str, Any], reply: Dict[str, Any]) -> None:
-        """Checks the outputs that the candidate's process kept during the timing, and the last output."""
         try:
             outputs = _decode(reply["out"])
         except Exception:
@@ -4966,10 +4874,10 @@ class _Judge:
         )
 
     def clock(self) -> None:
-        """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. If most of the
-        time passes before the last call is submitted, the host limits the speed, not the GPU. If the judge's clock
-        does not confirm the time, the measurement is repeated up to eight times over more than one second, because
-        other programs may use the GPU for a while."""
+        """Compares the engine's time with the judge's clock, from the times of n and of 3 n calls. If most of the
+        time passes before the last call is submitted, the host limits the speed, not the GPU. If the two disagree,
+        the measurement is repeated up to eight times over more than one second, because other programs may use the
+        GPU."""
         import time
 
         claimed = self.speed.get("time_ms")
@@ -4995,8 +4903,8 @@ class _Judge:
                 self.flag("CLOCK_MISMATCH", f"{said}the candidate's process measured {_show_time(claimed)}")
 
     def _slopes(self, args: Any, n: int) -> Tuple[float, float]:
-        """Returns the milliseconds per call, and the milliseconds per call that the host needs to submit the
-        calls. The shortest of several runs counts, because other programs may use the processors."""
+        """Returns the ms per call, and the ms that the host needs to submit a call. The shortest of several runs
+        counts, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
         # number of sets of inputs; all sets together take at most 128 MiB, and so do their copies
@@ -5009,8 +4917,8 @@ class _Judge:
         return outer, outer * low[1][1] / low[1][0]
 
     def _seconds(self, calls: int, each: int) -> Tuple[float, float]:
-        """Returns the seconds until the GPU has finished `calls` calls, and until the calls were submitted. The
-        calls rotate through `each` sets of inputs, whose contents are new."""
+        """Returns the seconds until the GPU has finished the calls, and until they were submitted. The calls rotate
+        through `each` sets of inputs, whose contents are new."""
         import time as clock
 
         draws = self.inputs.draws(each)
@@ -5024,8 +4932,7 @@ class _Judge:
         return clock.perf_counter() - begin, submitted - begin
 
     def baseline(self) -> None:
-        """Compares the reference's time in the candidate's process with the reference's time in the judge's
-        process, which never ran a candidate."""
+        """The judge's process never ran a candidate, so its time of the reference is trusted."""
         m, there = self.request, self.speed.get("reference_ms")
         if there is None:
             return
@@ -5042,8 +4949,6 @@ class _Judge:
             self.flag("BASELINE_SLOWED", said)
 
     def claims(self) -> None:
-        """Measures both functions with triton.testing.do_bench. The candidate's process measures the candidate
-        with do_bench, and the judge does not verify this time."""
         if self.gone:
             self.probes["do_bench_ms"] = "skipped: the candidate's process has ended"
             return
@@ -5124,10 +5029,8 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate keeps results, so that it is faster with inputs that it has just seen.
-        Because times vary on a busy machine, the candidate is flagged only if two measurements show that it is
-        faster with repeated inputs. Each measurement uses both orders: repeated inputs first, and fresh inputs
-        first."""
+        """A candidate that keeps results is faster with inputs that it has just seen. Times vary on a busy machine,
+        so two measurements must show this, each in both orders."""
         n = self.speed.get("calls_per_sample") or 1
         if self.device is not None:  # n calls take 1 ms, unless their inputs exceed 256 MiB
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
@@ -5146,22 +5049,19 @@ class _Judge:
             self.flag("MEMOIZED", f"repeated inputs take {share:.2g} of the time of fresh inputs")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, the judge sends
-        one set of inputs, and the candidate's process copies that set n times. If no random contents can be drawn,
-        the judge sends n sets of inputs."""
+        """If random contents can be drawn, one set of inputs is sent and copied n times; otherwise n sets are sent."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Returns the random contents of n sets of inputs that the candidate has never seen. Returns an empty list
-        if the task makes its own inputs, because draws() would only pick from a few stored sets of inputs."""
+        """Returns the random contents of n sets of inputs that the candidate has never seen. Empty if the task makes
+        its own inputs, because draws() would only pick from a few stored sets."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """Returns the time of calls with repeated inputs divided by the time of calls with fresh inputs. Returns 1
-        if repeated and fresh inputs do not take clearly different times, and None if the calls are too short to
-        compare. The candidate's process keeps two batches of n inputs and changes their contents itself, because
-        sending new inputs for each measurement would take too long."""
+        """Returns the time of calls with repeated inputs divided by the time of calls with fresh inputs. Returns 1 if
+        the two do not clearly differ, and None if the calls are too short to compare. The candidate's process
+        changes the contents itself, because sending new inputs would take too long."""
         nothing: List[float] = []
         # pairs of seconds (fresh inputs, repeated inputs); repeated inputs were measured first in times[0], second
         # in times[1]

@@ -172,7 +172,6 @@ def _find_header() -> str:
 
 
 def _vendor_options() -> List[str]:
-    """Returns the compiler options that add the kernels that call cuBLAS, if the header cublas_v2.h is found."""
     cuda = kbench._find_cuda()
     there = cuda and any(os.path.isfile(os.path.join(folder, "cublas_v2.h")) for folder in cuda.include)
     return ["-DKBK_CUBLAS"] if there else []
@@ -314,7 +313,6 @@ def _host() -> _Library:
 
 
 def _device(group: str, dtype: str, arch: str) -> _Library:
-    """Returns the library with the kernels of a group of operations in one element type."""
     given = _given()
     if given:
         if given.kbk_abi(b"cuda") != 1:
@@ -346,7 +344,7 @@ _capabilities: Dict[int, int] = {}
 
 
 def _capability(device: int) -> int:
-    """Returns the compute capability of a GPU: 90 for 9.0."""
+    """90 for 9.0."""
     if device not in _capabilities:
         library = kbench._library()
         n = [C.c_int(0), C.c_int(0)]
@@ -413,8 +411,7 @@ class _DeviceArray(kbench._DlpackExporter):
         return _SHORT.get(self.dtype, self.dtype), self.device
 
     def copy(self) -> "_DeviceArray":
-        """Returns a copy of the array in newly allocated GPU memory. Two array objects with the same memory would
-        free that memory twice."""
+        """A copy has its own memory: two objects with the same memory would free it twice."""
         other = _DeviceArray(self.shape, _SHORT.get(self.dtype, self.dtype), self.device)
         where = C.c_void_p(other.address), C.c_void_p(self.address)
         if self.handle.cudaMemcpy(*where, C.c_size_t(self.bytes), 3):
@@ -462,7 +459,7 @@ def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], size:
 
 
 def _view(x: Any) -> Optional[_View]:
-    """Returns the value as a _View, or None if the value is not an array."""
+    """None: not an array."""
     if kbench._module_of(x) == "torch" and hasattr(x, "data_ptr"):
         name = str(x.dtype).replace("torch.", "")
         device = (x.device.index or 0) if x.is_cuda else None
@@ -544,8 +541,7 @@ Ranges = Sequence[Tuple[int, int]]  # (index of the first element, number of ele
 
 
 def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
-    """Returns the view's elements in `ranges` as a ctypes array of doubles. If ranges is None, the array holds all
-    elements."""
+    """ranges None: all elements."""
     x = view.value
     if kbench._module_of(x) in ("torch", "cupy"):
         x = x.detach().reshape(-1) if kbench._module_of(x) == "torch" else x.ravel()
@@ -581,7 +577,6 @@ def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
 
 
 def _widened(raw: bytes, dtype: str) -> Any:
-    """Converts stored elements to a ctypes array of doubles."""
     if dtype == "bf16":  # a bf16 is the upper half of an f32
         wide = bytearray(2 * len(raw))
         wide[2::4], wide[3::4] = raw[::2], raw[1::2]
@@ -593,7 +588,7 @@ def _widened(raw: bytes, dtype: str) -> Any:
 
 
 def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
-    """Returns the stored bytes of the view's elements in `ranges`, or of all elements if ranges is None."""
+    """ranges None: all elements."""
     size, x = _SIZES[view.dtype], view.value
     parts = [(0, math.prod(view.shape))] if ranges is None else ranges
     if view.kind == "torch":
@@ -639,8 +634,6 @@ def _parse(text: str) -> _Signature:
 
 
 def _options(text: str) -> Dict[str, Any]:
-    """Parses the keyword arguments after ";" in a signature. Returns a dict that maps each keyword argument to its
-    default value, or to None if the argument is required."""
 
     def value(word: str) -> Any:
         if word in ("True", "False", ""):
@@ -668,12 +661,11 @@ class _Fit(NamedTuple):
     # key: letter of a dimension; value: size of the dimension. The letter "*" has a tuple of sizes as value.
     letters: Dict[str, Any]
     signature: _Signature
-    tensors: List[_Tensor]  # the library's descriptions of all inputs, followed by those of all outputs
+    tensors: List[_Tensor]
     options: Dict[str, Any]
 
     @property
     def elem(self) -> int:
-        """Returns the number of bytes per element."""
         return _SIZES.get(self.dtype, 4)
 
     def output_shape(self, k: int) -> Tuple[int, ...]:
@@ -778,8 +770,7 @@ class Operation:
         return chosen
 
     def _kinds(self) -> List[_Tensor]:
-        """Returns descriptions of the operation's tensors before their sizes are known. With all sizes 0, only the
-        names and the element types in the descriptions are valid."""
+        """With all sizes 0, only the names and the element types are valid."""
         return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
@@ -839,9 +830,8 @@ class Operation:
     def _dtype_from(
         self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
     ) -> str:
-        """Returns the element type of the arrays that a kernel call works on. All inputs whose element type the
-        operation does not fix must have the same element type. If the inputs do not determine the element type, it
-        is the element type of the first array in `out`."""
+        """All inputs whose element type the operation does not fix must have the same element type. If the inputs do
+        not determine the element type, it is the element type of the first array in `out`."""
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
@@ -941,7 +931,6 @@ _tuples: Dict[str, Any] = {}
 
 
 def _bundle(operation: Operation, values: Sequence[Any]) -> Any:
-    """Returns a single output as it is, and several outputs as a named tuple."""
     if len(values) == 1:
         return values[0]
     if operation.name not in _tuples:
@@ -999,8 +988,8 @@ class _OracleResult:
         return [(a * per_unit, n * per_unit) for a, n in self.ranges]
 
     def _choose(self) -> Ranges:
-        """Returns the ranges of units to sample: all units if the oracle needs at most WORK operations, otherwise
-        equally spaced ranges that include the first and the last unit."""
+        """All units if the oracle needs at most WORK operations, otherwise equally spaced ranges with the first and
+        the last unit."""
         library, s = _host(), C.byref(self.fit.shape)
         piece = 4096 if self.operation.family in ("map", "pick") else 1
         work = library.kbk_row_flops(self.row, s) + library.kbk_row_bytes(self.row, s, self.fit.elem)
@@ -1017,9 +1006,8 @@ class _OracleResult:
         ]
 
     def _know(self, first: int, count: int, at: int) -> None:
-        """Computes the oracle's values for one range of units. The oracle finds a unit by its index in the whole
-        tensor, but the input arrays hold only the sampled ranges, one after another. Each pointer to an input is
-        shifted so that the oracle finds a unit at its place in the sampled array."""
+        """The oracle indexes whole tensors, but the arrays hold only the sampled ranges: each pointer is shifted so
+        that the oracle finds a unit at its place in the sampled array."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1041,9 +1029,9 @@ class _OracleResult:
             raise Error(f"{self.operation.name}: {why.decode()}")
 
     def judge(self, outputs: Dict[str, Any], norm: Optional[float] = None) -> Tuple[bool, float, float, str]:
-        """Compares outputs with the oracle. Returns (whether the outputs passed, the error, the bound of the
-        error, a message), like a check of kbench.compare. norm: for libraries that round intermediate results, a
-        bound on ||got - want|| / ||want|| that replaces the operation's own tolerances."""
+        """Returns (whether the outputs passed, the error, the bound of the error, a message), like a check of
+        kbench.compare. norm: for libraries that round intermediate results, a bound on ||got - want|| / ||want||
+        that replaces the operation's own tolerances."""
         worst, allowed, looked = 0.0, math.nan, False
         names = [name for name, _ in self.fit.signature.outputs]
         pointers = (C.c_void_p * (2 * _MOST_OUTPUTS))()
@@ -1093,14 +1081,14 @@ class _OracleResult:
 
 
 class _Workspaces:
-    """Holds one block of scratch memory per GPU and stream. All kernels on a stream share one block of scratch
-    memory. Scratch memory is never freed, because a captured CUDA graph may refer to it."""
+    """One block per GPU and stream, shared by all kernels on the stream. It is never freed, because a captured CUDA
+    graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
 
     def of(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
-        """Returns the address of `size` bytes of scratch memory, and the object that keeps this memory alive."""
+        """Also returns the object that keeps the memory alive."""
         for have, address, owner in self.kept.setdefault((device, stream), []):
             if have >= size:
                 return address, owner
@@ -1187,8 +1175,7 @@ class Launch:
         self._dtype = _DTYPES.index(fit.dtype)
 
     def why_not(self, stream: Optional[int] = None) -> Optional[str]:
-        """Launches the kernel. Returns None if the kernel was launched. If the kernel could not be launched,
-        returns the reason."""
+        """Launches the kernel. Returns None, or the reason if the kernel could not be launched."""
         at = _current_stream(self._kind, self.device) if stream is None else stream
         why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
         return why.decode() if why else None
@@ -1210,12 +1197,11 @@ class Kernel(Operation):
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
         # not the operation's row: this implementation's row in the kernel table may have tolerances of its own
         self._row = _host().rows[(operation, direction, self.implementation)]
-        self.note: str = info.note.decode()  # how the kernel differs from the previous rung of its ladder
+        self.note: str = info.note.decode()
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
         self.sm: int = info.sm  # smallest compute capability on which the kernel runs (90 for 9.0); 0: any
         self.exact: bool = bool(info.exact)  # the kernel runs only on compute capability sm, not on later ones
-        # the kernel calls a library of the GPU's vendor, such as cuBLAS
         self.vendor: bool = bool(info.origin & _VENDOR)
         self.unordered: bool = bool(info.origin & _UNORDERED)  # the kernel uses atomic additions in an undefined order
         self.tf32: bool = bool(info.origin & _TF32)  # the kernel uses only 10 of the 23 mantissa bits of f32
@@ -1244,8 +1230,7 @@ class Kernel(Operation):
         return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
-        """Returns the name of the library that allocates the outputs ("torch", "cupy" or "cuda"), and the number
-        of the GPU. Raises Error if an array is on the wrong device."""
+        """Returns the library that allocates the outputs ("torch", "cupy" or "cuda") and the GPU."""
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
@@ -1273,8 +1258,7 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """Returns a list of the outputs of a call: the validated arrays in `out`, or new arrays. Returns an empty
-        list if the operation has no outputs."""
+        """The validated arrays in `out`, or new arrays."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1414,7 +1398,6 @@ class Kernel(Operation):
 
 
 def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
-    """Returns the backward kernels of a forward kernel, in the order in which kbench tries the kernels."""
     if kernel.operation in ("matmul", "bmm"):
         return [kernel]
     found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
@@ -1446,8 +1429,7 @@ _made_function: Any = None
 
 
 def _function() -> Any:
-    """Returns the torch.autograd.Function of all kernels. The class Function is created on first use, so that this
-    module can be imported without torch."""
+    """Created on first use, so that this module can be imported without torch."""
     global _made_function
     if _made_function is not None:
         return _made_function
@@ -1482,9 +1464,8 @@ def _function() -> Any:
 def _first_that_runs(
     ladder: Sequence[Kernel], inputs: Sequence[Any], options: Dict[str, Any]
 ) -> Dict[str, Any]:
-    """Runs the first kernel in `ladder` that accepts the inputs, because not every kernel supports every shape.
-    Returns a dict that maps the name of each output of the kernel to the output. If no kernel runs, raises the
-    Error of the ladder's first kernel."""
+    """Not every kernel supports every shape, so the first kernel in `ladder` that accepts the inputs runs. If no
+    kernel runs, raises the Error of the ladder's first kernel."""
     error: Optional[Error] = None
     for kernel in ladder:
         try:
@@ -1497,7 +1478,6 @@ def _first_that_runs(
 
 
 def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str, Any]:
-    """Computes the gradients of the inputs. Returns a dict that maps the name of each input to its gradient."""
     kernel, options = plan["kernel"], plan["options"]
     dy = dy.detach()
     if kernel.family == "gemm":
@@ -1856,7 +1836,6 @@ _FIRST_STEPS = (
 
 
 def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[str, Any]) -> bool:
-    """Returns whether suite(sizes=sizes) includes the operation in this direction, element type and shape."""
     either = {operation, f"{operation}_{direction}"}
     return any(
         either & set(names.split(",")) and dtype in types.split(",") and axes == a
@@ -1867,8 +1846,7 @@ def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[st
 def _plan(
     operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]], sizes: str = "usual"
 ) -> List[Tuple[str, str, Any]]:
-    """Returns the operation, element type and axes of each comparison. Raises Error for unknown names, and if
-    there is nothing to compare."""
+    """Raises Error for unknown names, and if there is nothing to compare."""
     if sizes not in _SIZES_OF:
         raise Error(f"sizes='{sizes}' is unknown; one of {', '.join(_SIZES_OF)}")
     for o in _NO_PEERS:
@@ -1946,14 +1924,13 @@ def _installed(module: str) -> bool:
     return True
 
 
-# Bounds on the error of the peers, ||got - want|| / ||want||. The bounds are loose, because a peer may round
-# intermediate results. The loose bounds still detect a peer that computes a different operation.
+# Bounds on the error of the peers, ||got - want|| / ||want||. They are loose, because a peer may round
+# intermediate results, but detect a peer that computes a different operation.
 _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
 def _engine_stream(device: int) -> int:
-    """Returns the CUDA stream on which kbench measures; a process has only one such stream. Finds the stream by
-    timing a callback that records the stream passed to it."""
+    """A process has only one such stream, which a timed callback records."""
     import torch
 
     seen: List[int] = []
@@ -1970,8 +1947,6 @@ def _engine_stream(device: int) -> int:
 
 
 class _Comparison:
-    """The inputs, the oracle and all implementations for the comparison of an operation in one direction, element
-    type and shape."""
 
     def __init__(
         self, operation: Operation, dtype: str, axes: Dict[str, Any], seed: int, device: int, stream: int
@@ -2005,7 +1980,6 @@ class _Comparison:
 
     @property
     def forward(self) -> Optional[Operation]:
-        """Returns the forward operation that belongs to the compared operation; None if there is none."""
         return next(
             (
                 o
@@ -2036,8 +2010,8 @@ class _Comparison:
         return letters
 
     def _filled(self, operation: Operation) -> Dict[str, Any]:
-        """Returns a dict that maps the name of each input to random values, whose distribution the library
-        specifies. For fill_run, which has no inputs, the dict holds only the array "out"."""
+        """Random values, with the distribution that the library specifies. For fill_run, which has no inputs: only
+        the array "out"."""
         torch, letters = self.torch, self._sizes()
         signature = operation._parsed(self.layout)
         shape = operation._shape_of(letters, self.options)
@@ -2071,8 +2045,6 @@ class _Comparison:
         return values
 
     def _after_forward(self) -> Dict[str, Any]:
-        """Returns the inputs of a backward operation: the inputs and outputs of the forward operation, and a random
-        gradient of the forward's first output."""
         torch, forward = self.torch, self.forward
         assert forward is not None
         values = self._filled(forward)
@@ -2091,9 +2063,8 @@ class _Comparison:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """Returns a dict of all implementations that run on this GPU. Key: the implementation's name; value: a
-        Launch with outputs of its own, and the Kernel. Appends each kernel that does not run to the list
-        `missing`, with the reason."""
+        """Maps each implementation that runs on this GPU to a Launch with outputs of its own, and the Kernel. Appends
+        each kernel that does not run to the list `missing`, with the reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2194,8 +2165,7 @@ class _Comparison:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """Checks a peer's dropout: the values of the kept elements, and their share of all elements. Dropped
-        elements are not compared, because each peer drops different elements at random."""
+        """Compares the values of kept elements and their share, because each peer drops other elements at random."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2211,8 +2181,7 @@ class _Comparison:
 
 
 class _PeerFunctions:
-    """Creates the functions of a comparison's peers. Each function takes no arguments and returns (False, dict
-    that maps each output's name to the output). False means that the outputs come from a peer, not from a kernel
+    """Each function of a peer returns (False, dict of outputs by name). False: the outputs do not come from a kernel
     of kbench."""
 
     def __init__(self, comparison: _Comparison) -> None:
@@ -2287,7 +2256,6 @@ class _PeerFunctions:
         return known.get(o)
 
     def _tensors(self) -> Dict[str, Any]:
-        """Returns the inputs of the forward pass, in the types that torch accepts."""
         names = self.comparison.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
         out = {n: self.values[n] for n in names}
         if "t" in out:
@@ -2318,7 +2286,6 @@ class _PeerFunctions:
         return self._of_forward(forward) if forward else None
 
     def _into(self) -> Callable[[], Any]:
-        """Returns a function that calls PyTorch's operation with an existing output tensor (out=)."""
         o, torch, v = self.operation.name, self.torch, self.values
         kind = {"dtype": getattr(torch, _LONG[self.comparison.dtype]), "device": f"cuda:{self.comparison.device}"}
         shape = v["out"].shape if o == "fill_run" else v[self.operation.inputs[0]].shape
@@ -2341,9 +2308,8 @@ class _PeerFunctions:
         return lambda: (False, {"y": work()})
 
     def _of_forward(self, forward: Callable[..., Any]) -> Callable[[], Any]:
-        """Returns a function that runs the forward pass without gradients, both passes, or only the backward pass.
-        To time only the backward pass, the function runs the forward pass once in advance. The forward pass runs
-        on the current stream, because autograd runs a backward pass on the stream of its forward pass."""
+        """For the backward pass alone, the forward pass runs once in advance. It runs on the current stream, because
+        autograd runs a backward pass on the stream of its forward pass."""
         o, torch, tensors = self.operation, self.torch, self._tensors()
         if o.direction in ("fwd", "run"):
             name = o.outputs[0]
@@ -2558,7 +2524,7 @@ def _key_of(record: Record) -> str:
 
 def _is_short(record: Record) -> bool:
     """Returns whether the tensor's rows have at most 64 elements, so that memory bandwidth does not limit the
-    kernels. If rows have at most 64 elements, the comparison has no target for the column "of a copy"."""
+    kernels."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2643,8 +2609,7 @@ class Comparisons(Records):
         copies = sorted(times.items())
 
         def copy_ms(size: float) -> float:
-            """Returns the time of a copy of the same number of bytes: interpolated linearly between two measured
-            copies, or extrapolated with the rate of the nearest one."""
+            """Interpolated linearly between two measured copies, or extrapolated with the rate of the nearest one."""
             for (a, at_a), (b, at_b) in zip(copies, copies[1:]):
                 if a <= size <= b:
                     return at_a + (at_b - at_a) * (size - a) / (b - a)
@@ -2675,8 +2640,7 @@ class Comparisons(Records):
             yield row
 
     def _shown(self) -> Iterator[Dict[str, Any]]:
-        """Returns the rows of rows() that the printed table shows. Copy kernels that were measured only to compute
-        the column "of a copy" are left out."""
+        """Copy kernels that only serve the column "of a copy" are left out."""
         copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
         for row in self.rows():
             r = row["record"]
@@ -2711,8 +2675,7 @@ class Comparisons(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Returns a Markdown table with every comparison. Below the table are the geometric means that means()
-        returns."""
+        """Returns a Markdown table with every comparison. Below the table: the geometric means of means()."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2765,8 +2728,8 @@ class Comparisons(Records):
         return out
 
     def summary(self) -> str:
-        """Returns a Markdown table with one row per group of operations. A row gives the range of the results over
-        element types and shapes. Below the table are the geometric means that means() returns."""
+        """Returns a Markdown table with one row per group of operations. The row has the range of the results over
+        element types and shapes; below the table are the geometric means of means()."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]

@@ -25,7 +25,7 @@ HEAD += ["vs torch", "flags"]
 
 
 def numbers(text):
-    """Parses a list of sizes in the syntax of kbench's option -a: 512,1024:8192:*2 or 0:100:+25."""
+    """In the syntax of kbench's option -a: 512,1024:8192:*2 or 0:100:+25."""
     values = []
     for part in text.split(","):
         found = re.fullmatch(r"(\d+)(?::(\d+):([*+])(\d+))?", part)
@@ -46,7 +46,6 @@ def plan_of(o):
 
 
 def runs(o):
-    """Returns a dict that maps each (operation, direction) to the element types that its kernels support."""
     found = {}
     for k in kbench.kernels:
         if k.operation in o.operation and (k.direction in o.direction or k.direction == "fwdbwd"):

@@ -42,8 +42,7 @@ def _made(folder, files):
 
 
 def _read(name):
-    """Returns the contents of the file `name`. Looks for the file in this script's folder, two folders up
-    (headers), and in ../addons."""
+    """Looks in this script's folder, two folders up (headers), and in ../addons."""
     places = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "addons")]
     path = next(p for p in (os.path.join(place, name) for place in places) if os.path.isfile(p))
     with open(path, "rb") as f:

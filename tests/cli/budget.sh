@@ -23,7 +23,7 @@ takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$t
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
 check_not_err "a budget" 'not run'
-# if one case needs less than its share of the time, the rest of this share goes to the other cases
+# one case needs less than its share; the rest goes to the other cases
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
 check_not_err "known well enough" '--budget'
 takes "a long budget is no duty" 0 3000 $prog --op quiet --budget 1h

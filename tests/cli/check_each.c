@@ -19,7 +19,7 @@ static void checked(kb_state* kb, double factor) {
 }
 KBENCH(right) { checked(kb, 0.5); }
 KBENCH(wrong) { checked(kb, 0.25); }
-KBENCH(in_place) { // the host copy keeps the values that the block overwrites
+KBENCH(in_place) {
     float* x = KB_ALLOC(kb, float, N);
     if (!x) return;
     kb_fill(kb, x, N, KB_UNIFORM);

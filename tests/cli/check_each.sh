@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kb_host and KB_CHECK_EACH in C and C++. A case with a correct result gets a time; a case with a wrong
-# result or an invalid pointer gets none.
+# Tests kb_host and KB_CHECK_EACH in C and C++.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -11,7 +11,7 @@ prog=$tmp/prog
 quick="--iters 3 --warmup 1 --no-progress"
 total=$($prog --list | wc -l)
 count() { wc -l < "$out" | tr -d ' '; }
-# lists WHAT COUNT ARGUMENTS...: --list with these arguments prints COUNT cases
+# lists WHAT COUNT ARGUMENTS...: --list prints COUNT cases
 lists() {
     what=$1 want=$2 && shift 2
     run $prog --list "$@"
@@ -219,7 +219,6 @@ for o in csv md gbench go html load resume nvtx env baseline save-baseline compa
     memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done
-# an option that needs a value must not take the next option as its value
 refuses "--json without its file, an option after it" "--json" --json --fast --list
 
 # --- output that cannot be written is an error, whether it is smaller or larger than the buffer of stdio
@@ -310,12 +309,11 @@ check_same "--iters is the number of samples in a comparison, too" \
     "$($tmp/flat "$tmp/iters.json" | awk -F'\t' '$2 == "samples" { print $3 }' | sort -u | tr '\n' ' ')" "7 "
 run $prog --iters 010 --no-progress --op mse --json "$tmp/ten.json"
 check_same "--iters 010 is ten" "$($tmp/flat "$tmp/ten.json" | awk -F'\t' '$2 == "samples" { print $3 }')" 10
-# even without warm-up, a sample has so many runs of the block that the cost of reading the clock is small
+# the cost of reading the clock must stay small without warm-up
 run $prog --iters 3 --warmup 0 --no-progress --op mse --json "$tmp/short.json"
 "$tmp/flat" "$tmp/short.json" > "$tmp/flat.txt"
 check "--warmup 0: the clock's own cost is small beside a sample" awk -F'\t' '
     { v[$2] = $3 } END { exit !(v["time_ms"] > 0 && v["floor_ms"] < 0.05 * v["time_ms_raw"] && v["flags"] !~ /FLOOR/) }' "$tmp/flat.txt"
-# options without effect are reported
 for o in --list --list-ops --list-sizes --dry-run --env; do
     run $prog $o --json "$tmp/idle.json"
     check_rc "$o with --json" 0
@@ -352,7 +350,7 @@ check_rc "a list that is one value" 0
 run $prog --dry-run --op mse
 check_out "--dry-run of one case" '^1 case in 1 comparison group; '
 check_not_out "--dry-run of one case" '1 (cases|comparison groups)'
-# two output files reach the file size limit of 512 bytes: kbench must report both errors
+# two output files reach the file size limit (512 bytes): both errors must be reported
 run sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh $prog $quick --op mse,silu --json "$tmp/full.json" --jsonl "$tmp/full.jsonl"
 check_rc "two files on a full disk" 2
 check_same "two files on a full disk: --json" "$(grep -c 'writing --json [^ ]*/full.json failed' "$err")" 1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Command lines that would need too much memory, time or disk are rejected at once, with one line that gives the
-# reason. A program must start in unusual environments and with unusual resource limits.
+# Command lines that would need too much memory, time or disk are rejected at once, with the reason. Programs start
+# in unusual environments and with unusual resource limits.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests differences between the machines of two sets of records. All differences are listed with both values, and
-# differences that prevent a comparison of times are marked. --env --load shows only these.
+# differences that prevent a comparison of times are marked.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -10,7 +10,7 @@ prog=$tmp/prog
 "$prog" --op softmax,silu --device cpu --max-time 20ms --no-progress --json "$tmp/a.json" > "$tmp/out" 2>&1 || fail "no records: $(cat "$tmp/out")"
 field() { sed "s/\"$1\": [^,]*,/\"$1\": $2,/"; }
 check_same "every record has an environment" "$(grep -c '"environment": {' "$tmp/a.json")" "$(grep -c '"name": "' "$tmp/a.json")"
-# writes records with values of the environment that this machine may be unable to report
+# the environment values must not depend on this machine
 sed 's/"environment": {[^}]*}/"environment": {"aslr": 2, "cpu_limit": 4, "smt": 1}/' "$tmp/a.json" |
     field host '"one"' | field cpu_governor '"performance"' | field cpu '"Abacus 2000"' > "$tmp/b.json"
 sed 's/"aslr": 2/"aslr": 0/; s/"cpu_limit": 4/"cpu_limit": 1.5/; s/"smt": 1/"huge_pages": "never"/' "$tmp/b.json" |
@@ -29,7 +29,6 @@ check_same "and nothing else is shown" "$(grep -c . "$out")" 6
 run "$prog" --env --load "$tmp/b.json" "$tmp/d.json"
 check_out "another processor" '^ \* cpu: Abacus 2000 -> Abacus 3000$'
 check_out "another processor" '^\*: this difference makes the times not comparable$'
-# a difference in some cases only is printed with the number of these cases
 sed '2s/"aslr": 2/"aslr": 1/' "$tmp/b.json" > "$tmp/some.json"
 run "$prog" --env --load "$tmp/b.json" "$tmp/some.json"
 check_out "one case" 'aslr: 2 -> 1 \(1 of [0-9]* cases\)'

@@ -46,7 +46,6 @@ while [ $round -lt "$rounds" ]; do
         rc=$?
         if [ $rc -ne 0 ]; then bad=$((bad + 1)) && fail "round $round: exit code $rc: $(cat "$tmp"/err.*)"; fi
     done
-    # every record of each writer is one line of the file
     grep -v '"tool": "another"\|^plain text$' "$lines" | grep -vxF -f "$tmp/half" > "$tmp/ours"
     if ! "$tmp/flat" --lines "$tmp/ours" > "$tmp/why" 2>&1; then bad=$((bad + 1)) && fail "round $round: a line is incomplete: $(head -c 300 "$tmp/why")"; fi
     w=0
@@ -63,7 +62,7 @@ done
 if [ $bad -eq 0 ]; then pass; fi
 check_same "nothing else is left" "$(ls "$tmp" | grep -c '[.]tmp$\|l.jsonl\.')" 0
 
-# two runs that replace the same file: the second run writes another file and reports its name
+# two runs that replace the same file
 rm -f "$tmp/r.json"
 "$prog" --no-progress -q --op slow --fast --json "$tmp/r.json" > /dev/null 2> "$tmp/err.slow" &
 pid=$!
@@ -74,7 +73,6 @@ wait $pid
 check_same "the second to end" $? 2
 check "the second to end: its message" grep -q "was changed by another process during this run; what this run wrote is in .*r.json.$pid.json" "$tmp/err.slow"
 for file in r.json r.json.$pid.json; do check "$file has records" "$tmp/flat" "$tmp/$file"; done
-# a killed run leaves only the old file
 cp "$tmp/r.json" "$tmp/old.json"
 "$prog" --no-progress -q --op slow --thorough --json "$tmp/r.json" > /dev/null 2>&1 &
 pid=$!

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Three operations with five problem sizes and two implementations, for default_options.sh. One operation has a
-// forward and a backward direction. The variable USUAL holds the options that the program passes to kb_default.
+// Three operations with five problem sizes and two implementations, for default_options.sh. The variable USUAL
+// holds the options that the program passes to kb_default.
 #include <stdlib.h>
 #include "kbench.h"
 

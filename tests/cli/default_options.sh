@@ -6,7 +6,7 @@
 . tests/cli/kit.lib
 
 program usual tests/cli/default_options.c
-# dry OPTION...: prints the cases that would run; the last line goes to $last
+# dry OPTION...: prints the cases that would run, and the last line into $last
 dry() {
     run "$tmp/usual" --dry-run "$@"
     check_rc "--dry-run $*" 0

@@ -4,7 +4,7 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-# a static library: the linker drops benchmarks, because nothing calls them
+# in a static library, nothing calls the benchmarks, so the linker drops them
 cat > "$tmp/benchmark.c" << 'end'
 #include "kbench.h"
 KBENCH(in_library) { KB_TIME(kb) { kb_keep(kb); } }
@@ -53,7 +53,6 @@ run "$tmp/calls" --list
 check_same "a call of kb_add with an entry of theirs brings them" "$(sort "$out" | tr '\n' ' ')" \
     "added/impl=default in_library/impl=default "
 
-# if every selected case skips itself, kbench prints a message and ends without an error
 cat > "$tmp/skips.c" << 'end'
 #include "kbench.h"
 KBENCH(skips) { kb_skip(kb, "not on a Tuesday"); }

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Copies each example with kbench.h and its add-ons into an empty folder. Each example must build with the command
-# in its first comment and run, and its check must detect a wrong kernel. Templates must be short and mark the
-# lines that a user has to change.
+# in its first comment and run, and its check must detect a wrong kernel.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -46,7 +46,6 @@ while read -r flag mark; do
     check_same "$mark" "$(sed 's/:.*//; q' "$out")" "$flag"
 done < "$tmp/flags"
 
-# --explain accepts verdicts, results of --compare, severities and ratings in upper and lower case
 for word in FASTER slower Equivalent UNRESOLVED REGRESSED improved minor moderate SEVERE critical excellent good fair "needs work"; do
     run "$kbench" --explain "$word"
     check_rc "$word" 0
@@ -57,7 +56,7 @@ done
 run "$kbench" --explain verdict
 check_same "the key is not a verdict" "$(sed q "$out")" 'verdict: a key of the record'
 
-# the explanation is read from kbench.h and is not a copy
+# the text must come from kbench.h, not from a copy
 run "$kbench" --explain UNVERIFIED
 check_out "what happened" "^  what      $(sed -n 's/.*x(UNVERIFIED, WARN, "UV", "\([^"]*\)".*/\1/p' kbench.h)$"
 run "$kbench" --explain OVERRUN
@@ -69,7 +68,6 @@ run "$kbench" --explain roof
 check_out "a column and a key of one name" '^roof: a column.*gpu_efficiency'
 check_out "a column and a key of one name" '^roof: a key'
 
-# --explain accepts names in upper and lower case and units of columns, and rejects unknown names
 for name in noisy Noisy no NO; do
     run "$kbench" "--explain=$name"
     check_rc "$name" 0
@@ -99,7 +97,6 @@ check_err "--explain without a name" 'needs NAME'
 run "$kbench" --explain NOISY --load x
 check_rc "--explain beside --load" 2
 
-# with --explain, a program with benchmarks prints the explanation and runs no benchmark
 program prog tests/cli/sample_program.c
 run "$tmp/prog" --explain NOISY
 check_rc "in a program" 0

@@ -16,7 +16,7 @@ def bad(*words):
 
 
 def spelled(text):
-    """Returns the content of a CSV cell for a text: one line, without escape sequences, and not a formula."""
+    """Returns a text as a CSV cell: one line, no escape sequences, not a formula."""
     text = re.sub(r"[\t-\r]", " ", text)
     text = re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda m: "\\x%02x" % ord(m[0]), text)
     return re.sub(r"^(?= *[-+=@])", "'", text)
@@ -27,7 +27,7 @@ def check_csv(records, path):
         text = f.read()
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     head, rows = rows[0], rows[1:]
-    inside = {}  # a column for each name in an object, with its value
+    inside = {}
     for key, before in ("params", "params."), ("counters", "counter:"), ("environment", "environment."):
         for r in records:
             inside.update({before + name: (key, name) for name in r[key]})

@@ -11,7 +11,6 @@ tool kbench
 quick="--iters 30 --warmup 1 --no-progress --op layernorm,softmax,dropout"
 python=
 have python3 && python3 -c 'import json, csv' > /dev/null 2>&1 && python=python3
-# all DIR: writes every format to DIR
 all() { echo "--csv $1/a.csv --md $1/a.md --gbench $1/gb.json --go $1/a.txt --report $1/report"; }
 
 mkdir "$tmp/run" "$tmp/load"
@@ -29,7 +28,6 @@ else
     skip "no python3: CSV, Google Benchmark's JSON and Go's format are not read back"
 fi
 
-# Markdown: a table per operation, with the same number of cells in each row
 check_same "--md: rows" "$(grep -c '^| [a-z]* | ' "$tmp/run/a.md" | awk -v h="$(grep -c '^| implementation | case' "$tmp/run/a.md")" '{ print $1 - h }')" "$(grep -c '"name"' "$tmp/a.json")"
 check_same "--md: cells" "$(sed 's/\\|//g' "$tmp/run/a.md" | awk -F'|' '/^\|/ { if (!n) n = NF; if (NF != n) print } !/^\|/ { n = 0 }')" ""
 check_same "report.md: cells" "$(sed 's/\\|//g' "$tmp/run/report/report.md" | awk -F'|' '/^\|/ { if (!n) n = NF; if (NF != n) print } !/^\|/ { n = 0 }')" ""
@@ -37,7 +35,6 @@ for heading in "## Cases" "### By batch_size" "### By sequence_length" "### By t
     if grep -qx "$heading" "$tmp/run/report/report.md"; then pass; else fail "report.md has no $heading"; fi
 done
 
-# failed cases, and names and texts with special characters
 mkdir "$tmp/odd.d"
 run "$tmp/odd" --iters 30 --warmup 1 --no-progress --json "$tmp/odd.json" $(all "$tmp/odd.d")
 if [ -n "$python" ]; then
@@ -68,7 +65,6 @@ run "$tmp/prog" $quick --csv /dev/full
 check_rc "a full disk" 2
 check_err "a full disk" 'writing --csv /dev/full failed'
 
-# the job summary of GitHub Actions
 echo before > "$tmp/summary"
 GITHUB_STEP_SUMMARY=$tmp/summary run "$tmp/kbench" --load "$tmp/a.json" --github
 check_rc "--github" 0
@@ -92,7 +88,7 @@ check_not_err "repetitions, one a process" 'a repetition'
 check_same "repetitions: three for each case" "$(grep -c '"repetition_index": 2' "$tmp/gb3.json")" "$(grep -c '"repetition_index": 0' "$tmp/gb3.json")"
 [ -z "$python" ] || check "three processes: export_formats.py" $python tests/cli/export_formats.py "$tmp/3.json" "$tmp/3.csv" "$tmp/gb3.json" "$tmp/3.go"
 
-# runs compare.py itself, if the tools of Google Benchmark are installed
+# compare.py itself, if installed
 compare=$(find /usr/share /usr/local/share -path '*benchmark*/compare.py' 2> /dev/null | head -n 1)
 if [ -n "$compare" ] && python3 -c 'import scipy, numpy' 2> /dev/null; then
     check "compare.py" python3 "$compare" benchmarks "$tmp/run/gb.json" "$tmp/load/gb.json"
@@ -100,14 +96,12 @@ else
     skip "no compare.py of Google Benchmark, or no scipy: the JSON is only compared with the documented format"
 fi
 
-# the example that reads records in Python
 if [ -n "$python" ] && $python -c 'import pandas' 2> /dev/null; then
     check "read_results.py" $python examples/read_results.py "$tmp/a.json"
 else
     skip "no pandas: examples/read_results.py is not run"
 fi
 
-# messages of the command-line tool, and of a program without kbench_report.h, about missing records or options
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
 check_err "the tool without --load" '^kbench: error: kbench has no benchmark of its own\. Name the records with --load FILE'

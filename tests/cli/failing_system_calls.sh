@@ -35,7 +35,7 @@ $limit strace -o "$tmp/trace" "$prog" $some > "$tmp/out" 2> "$tmp/err" < /dev/nu
 check_same "no fault: exit code" $? 0
 check_same "no fault: half a line goes" "$(grep -cxF -f "$tmp/half" "$lines")" 0
 
-# held NAME: checks invariants that must hold after a run with any exit code
+# held NAME: checks what must hold after any exit code
 held() {
     lost=$(grep -cvxF -f "$lines" "$tmp/kept")
     [ "$lost" -eq 0 ] || { fail "$1: $lost lines of $(wc -l < "$tmp/kept") are lost" && return; }

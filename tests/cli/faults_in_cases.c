@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Every way in which a benchmark can fail on the CPU. Each failing case is between two correct cases. A failure
-// must affect only its own case. faults_in_cases.sh lists the flag that each failing case must get.
+// Every way in which a benchmark can fail on the CPU, each between two correct cases.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-// simulates a device that takes long to start
 __attribute__((constructor)) static void start_slowly(void) {
     const char* seconds = getenv("FAULTS_START");
     if (seconds) sleep((unsigned)atoi(seconds));
@@ -26,7 +24,7 @@ static void work(kb_state* kb) {
     KBENCH_IMPL(name, good) { work(kb); } \
     KBENCH_IMPL(name, bad)
 
-static int runs; // number of runs of a block in this process, for faults that occur in later runs
+static int runs;
 #define LATE 20
 
 KBENCH_IMPL(first, good) { work(kb); }
@@ -54,7 +52,7 @@ FAULT(exit_zero) {
 FAULT(exit_three) {
     KB_TIME(kb) { exit(3); }
 }
-FAULT(killed) { // simulates the Linux kernel, which kills a process when memory is exhausted
+FAULT(killed) { // as the Linux kernel does when memory is exhausted
     KB_TIME(kb) { kill(getpid(), SIGKILL); }
 }
 FAULT(hangs) {
@@ -119,7 +117,7 @@ FAULT(write_after_late) {
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
-// a failed or skipped case gets no memory, so functions that do not check the pointer write to NULL
+// functions that do not check the pointer of a failed allocation write to NULL
 static void goes_on(kb_state* kb) {
     int* want = KB_ALLOC_HOST(kb, int, 4);
     want[1] = 1;
@@ -240,7 +238,7 @@ FAULT(closes_everything) {
         for (int i = 0; i < 1024; ++i) close(i);
     }
 }
-FAULT(says_much) { // output on stdout must not be mistaken for a record, and a full pipe must not block the function
+FAULT(says_much) { // this output must not be mistaken for a record, and the full pipe must not block
     KB_TIME(kb) {
         char line[4096];
         memset(line, '{', sizeof line);

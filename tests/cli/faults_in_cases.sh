@@ -7,14 +7,14 @@
 program faults tests/cli/faults_in_cases.c
 reader
 options="--iters 30 --warmup 1 --timeout 1s --no-progress"
-# field OPERATION IMPLEMENTATION KEY: prints the value of the key in the record of this case, as JSON
+# field OPERATION IMPLEMENTATION KEY: prints a value of the record, as JSON
 field() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '
         $1 != last { if (o == op && i == impl) exit; o = i = ""; v = ""; last = $1 }
         $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } $2 == key { v = $3 }
         END { if (o == op && i == impl) print v }' "$tmp/flat.txt"
 }
-# numbers OPERATION IMPLEMENTATION KEY...: prints those of the keys whose value is not null
+# numbers OPERATION IMPLEMENTATION KEY...: prints the keys that are not null
 numbers() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v keys="$*" '
         function show(k) { if (o == op && i == impl) for (k = 3; k <= n; k++) if (v[key[k]] != "null") printf "%s ", key[k] }
@@ -23,8 +23,7 @@ numbers() {
         $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } { v[$2] = $3 }
         END { show() }' "$tmp/flat.txt"
 }
-# row OPERATION IMPLEMENTATION: prints the line of the implementation in the table, under the heading of the
-# operation
+# row OPERATION IMPLEMENTATION: prints its line of the table
 row() { awk -v op="$1" -v impl="$2" '/^[^ ]/ { at = $1 } at == op && ($1 == impl || ($1 == op && $2 == impl))' "$out"; }
 
 run "$tmp/faults" $options --json "$tmp/all.json" --jsonl "$tmp/all.jsonl"
@@ -44,7 +43,7 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/cli/faults_in_cases.c) f
     check_same "$op: the good case is verified" "$(field $op good verified)" true
 done
 
-# no worker process can start, because there are no file descriptors for its pipes
+# no file descriptors are left for the pipes of a worker
 run sh -c 'ulimit -n 4 && exec "$@"' sh "$tmp/faults" $options --op first
 check_rc "no process to measure in" 1
 check_err "no process to measure in" 'error: cannot start a worker: .*; --no-isolate needs none'
@@ -120,7 +119,6 @@ check_same "skips: no time" "$(field skips bad time_ms)" null
 check_same "skips: message" "$(field skips bad message)" '"not on a weekday"'
 check_same "says_much: what a body prints is no record" "$(field says_much bad status)" '"ok"'
 
-# a run with only skipped cases is no failure
 run "$tmp/faults" $options --op skips
 check_rc "a skipped case alone" 0
 run "$tmp/faults" $options --op wrong --no-verify
@@ -133,7 +131,6 @@ done
 run "$tmp/faults" $options --op exit_three --no-isolate
 if [ $rc -ne 0 ]; then pass; else fail "with --no-isolate, the exit code is 0 although a case called exit(3)"; fi
 
-# if a process takes longer to start than the time limit of a case, no case fails
 run env FAULTS_START=2 "$tmp/faults" $options --op aborts,last --json "$tmp/slow.json"
 check_rc "a start that takes long" 1
 "$tmp/flat" "$tmp/slow.json" > "$tmp/flat.txt"
@@ -179,7 +176,6 @@ if [ -n "$worker" ]; then
     *) kill -9 "$worker" && fail "the supervisor was killed, but its worker is still running" ;;
     esac
 fi
-# records of a later run are appended and replace no line
 lines=$(wc -l < "$tmp/kill.jsonl")
 run "$tmp/faults" $options --op first --jsonl "$tmp/kill.jsonl"
 check_same "--jsonl appends" "$(wc -l < "$tmp/kill.jsonl")" $((lines + 1))

@@ -7,7 +7,6 @@ if ! have python3; then
     skip "no python3"
     finish
 fi
-# prints N records; the flag is set in WITH of them
 records() { # N WITH FLAG
     awk -v n="$1" -v with="$2" -v flag="$3" 'BEGIN {
         print "["

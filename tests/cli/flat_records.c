@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Validates a file of records and prints a line "RECORD<tab>KEY<tab>VALUE" for every field, for grep and awk. flat
-// FILE reads an array, flat --lines FILE one object per line. The exit code is 1 if the file is invalid.
+// FILE reads an array, flat --lines FILE one object per line.
 #include "json.h"
 
 int main(int argc, char** argv) {

@@ -7,9 +7,9 @@
 
 program fresh tests/cli/fresh_inputs.c -O2
 reader
-# of NAME KEY: prints the value of the key in the record of the case NAME, as JSON
+# of NAME KEY: prints a value of the record, as JSON
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
-# notes NAME: prints the notes that the function of the case makes, without notes of kbench
+# notes NAME: prints the notes without those of kbench itself
 notes() { of "$1" message | sed -E 's/; (other programs|the hypervisor|the mean is)[^"]*//'; }
 measure() { # OPTIONS: leaves the records in flat.txt
     run "$tmp/fresh" --fast "$@" --json "$tmp/fresh.json"

@@ -14,13 +14,13 @@ fi
 cd "$tmp" || exit 2
 tmp=.
 : > said
-ASAN_OPTIONS=detect_leaks=0 && export ASAN_OPTIONS # what ends with an error ends as it stands
-# says OPTIONS...: prints the command line, its exit code, stdout and stderr
+ASAN_OPTIONS=detect_leaks=0 && export ASAN_OPTIONS # a failed run has leaks
+# says OPTIONS...: prints command line, exit code, stdout and stderr
 says() {
     run ./prog "$@"
     { echo "\$ prog $*" && echo "[$rc]" && cat "$out" "$err" && echo; } >> said
 }
-# each: reads command lines from stdin and passes each line to the function `says`
+# each: passes each line of stdin to `says`
 idle=
 each() {
     while read -r line; do
@@ -112,7 +112,6 @@ each << 'end'
 --timeout 0
 --timeout x
 end
-# options that can and cannot be combined
 while read -r mode; do
     for beside in --list --html=x --json=x --procs=2 --threshold=3 --noise=2 --ignore-env --fail-on=change --goal='speed>=1' \
         --budget=3s --sort=time --md=x --resume '--svg=x --plot=time' --save-baseline=x --history=x --env --no-isolate; do
@@ -214,7 +213,6 @@ each << 'end'
 --no-color --color always --list-ops
 --quick --list-ops
 end
-# shards that environment variables select
 while read -r first second beside; do
     export "$first" "$second"
     says $beside --list
@@ -234,7 +232,7 @@ done
 SLURM_ARRAY_TASK_COUNT=2 && export SLURM_ARRAY_TASK_COUNT
 says --shard auto --op softmax --list
 
-# excluded: widths of columns, features of the build, and paths, because they depend on the machine
+# widths of columns, features of the build and paths depend on the machine
 sed 's/on [0-9]* processors*/on N processors/; s/may run on [0-9,-]* only/may run on N only/' said > plan
 same plan.txt plan
 finish

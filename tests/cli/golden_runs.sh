@@ -10,7 +10,7 @@
 program script tests/cli/table.c
 own='wall_ms|date|command|run_id|preemptions|cpu_waited|cpu_stolen|host|cpu|cpus|cpu_clock_mhz|cpu_governor|cpu_boost'
 own="$own|kernel_version|environment|binary|git_commit|build|samples_ms|kbench_version|schema"
-# records FILE: prints a field per line, with four digits of each number
+# records FILE: prints a field per line, numbers with four digits
 records() {
     sed -E "s/\"($own)\": (\"[^\"]*\"|\[[^]]*\]|\{[^}]*\}|[^\",{}]*), //g; s/\"[a-z_0-9]*\": null(, )?//g" "$1" |
         awk '{
@@ -22,8 +22,8 @@ records() {
         }' | sed 's/, "/,\
   "/g'
 }
-# recorded NAME CODE COMMAND...: compares the records of a run; repeats up to three times, because a busy machine
-# can delay the gate or the watchdog
+# recorded NAME CODE COMMAND...: compares the records; up to three attempts, because a busy machine can delay the
+# gate or the watchdog
 recorded() {
     name=$1 code=$2 && shift 2
     for attempt in 1 2 3; do
@@ -58,7 +58,6 @@ recorded gpu_throttled 0 env VIRTUAL_THROTTLE=0x48 $gpu --op several
 recorded gpu_counters 0 env VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000,lts__t_bytes.sum:2000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91 \
     $tmp/profiling --iters 30 --warmup 3 --op one,declares,mixed --counters
 
-# the results of --profile and --trace, with kernels, copies and calls of the virtual GPU, but without times
 for attempt in 1 2 3; do
     run env VIRTUAL_CUPTI=1 $tmp/profiling --iters 20 --warmup 3 --op one,mixed,rivals,many --no-progress --profile -v --trace $tmp/trace
     grep '^    ' "$out" > "$tmp/profile.txt"
@@ -69,10 +68,8 @@ check_rc "a profile" 1 # one of the rivals is wrong
 same runs/profile.txt "$tmp/profile.txt"
 same runs/trace.txt "$tmp/trace.txt"
 
-# counts of the calls of each function of CUDA and of its libraries in a run
 : > "$tmp/none"
-# asks NAME COMMAND...: counts the calls of each function of CUDA and CUPTI in a process, and compares the counts
-# with the golden file
+# asks NAME COMMAND...: compares how often a process calls each function of CUDA and CUPTI
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do

@@ -11,7 +11,7 @@ else
     tool kbench
 fi
 cp "$golden"/*.json "$golden/past.jsonl" "$tmp"
-cd "$tmp" || exit 2 # what is said names files as they were named
+cd "$tmp" || exit 2 # messages then name files without a folder
 tmp=.
 # shows NAME CODE OPTIONS...: stdout and stderr
 shows() {
@@ -95,7 +95,7 @@ for format in md go gbench; do same "shown/kinds.$format.txt" "a.$format"; done
 same shown/kinds.report.md report/report.md
 same shown/kinds.csv.txt report/comparison.csv
 check "the report's table is that of --md" cmp report/comparison.md a.md
-# prints a page without its figures, because figures have their own golden files
+# figures have golden files of their own
 without_figures() { case $1 in *.html) sed '/<svg/,/<\/svg>/d' ;; *) cat ;; esac; }
 # made FILE OPTIONS...: compares the page or figure FILE, made from kinds.json, with a golden file, one element per line
 made() {

@@ -9,8 +9,7 @@
 void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags));
 // Returns the index of the buffer placement that is measured; with --procs, each process has another placement.
 int hook_placement(void);
-// Return pseudorandom numbers that are the same on every machine: 64 bits, or a number with the standard normal
-// distribution.
+// Pseudorandom numbers, equal on every machine: 64 bits, or normally distributed.
 uint64_t hook_hash(uint64_t start, const char* name);
 double hook_normal(const char* name, int index);
 // Returns the size in bytes of the largest cache that belongs to one core.

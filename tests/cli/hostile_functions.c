@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Benchmark functions that harm more than their own case: they fork, leave processes or files behind, or stop
-// processes. hostile_functions.sh has the expected damage.
+// processes.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ KBENCH_IMPL(moves, good) {
         kb_fail(kb, "the chdir of the previous case changed this working folder");
     work(kb);
 }
-HOSTILE(nests) { // kb_main called inside a benchmark function
+HOSTILE(nests) {
     char* words[] = { (char*)"hostile", (char*)"--list", NULL };
     if (kb_main(2, words) != 0) kb_fail(kb, "there is a run already");
     work(kb);

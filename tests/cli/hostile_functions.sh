@@ -9,7 +9,7 @@
 program hostile tests/cli/hostile_functions.c
 reader
 options="--iters 30 --warmup 1 --timeout 3s --no-progress"
-# field OPERATION IMPLEMENTATION KEY: its value as JSON writes it
+# field OPERATION IMPLEMENTATION KEY: prints a value of the record, as JSON
 field() {
     awk -F'\t' -v op="\"$1\"" -v impl="\"$2\"" -v key="$3" '
         $1 != last { if (o == op && i == impl) exit; o = i = ""; v = ""; last = $1 }
@@ -42,7 +42,6 @@ case $(field poisons good message) in '"signal 6 (Aborted), in a process that ha
 esac
 if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "some processes are still running"; else pass; fi
 
-# a main function that removes its own argument, and one that passes other arguments to kb_main
 run env HOSTILE_STRIPS=1 timeout 20 "$tmp/hostile" mine $options --op first
 check_rc "a main that strips an argument" 0
 check_out "a main that strips an argument" '^first good +[0-9.]+ '
@@ -53,7 +52,7 @@ run env HOSTILE_TWICE=1 timeout 20 "$tmp/hostile" $options --op first
 check_rc "a main that calls kb_main again" 0
 check_same "a main that calls kb_main again: both run" "$(grep -c '^first good' "$out")" 2
 
-# if the worker and the supervisor are both stopped for longer than the time limit, no case gets TIMEOUT
+# longer than the time limit: no case may get TIMEOUT
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 "$tmp/hostile" --iters 30 --warmup 1 --timeout 4s --no-progress --op takes_long --json "$tmp/stop.json" > "$tmp/stop.out" 2>&1 < /dev/null &
 pid=$!

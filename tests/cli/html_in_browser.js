@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Appended to a copy of a page in a frame of a certain width. Reports what a reader would see go wrong to the frame's
-// parent, one line each.
+// Appended to a copy of a page in a frame of a certain width. Reports each visible error to the frame's parent,
+// one per line.
 (function () {
   'use strict';
   var wrong = [], all = function (s, e) { return [].slice.call((e || document).querySelectorAll(s)); };
@@ -11,7 +11,7 @@
 
   function label(svg) { return svg.getAttribute('aria-label').slice(0, 50); }
 
-  // No text upon another, none beyond its picture, none too small to be read.
+  // No text overlaps another, leaves its picture, or is too small to be read.
   function pictures() {
     all('svg[role=img]').filter(seen).forEach(function (svg) {
       var box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
@@ -23,7 +23,7 @@
           wrong.push('text ' + name(a[0]) + ' leaves ' + label(svg));
         texts.slice(i + 1).forEach(function (b) {
           var s = b[1], x = Math.min(r.right, s.right) - Math.max(r.left, s.left);
-          if (a[0].hasAttribute('transform') || b[0].hasAttribute('transform')) return; // a slanted text's box is not it
+          if (a[0].hasAttribute('transform') || b[0].hasAttribute('transform')) return; // slanted: the box is larger
           if (x > 2 && Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 4)
             wrong.push('text upon text: ' + name(a[0]) + ' and ' + name(b[0]) + ' in ' + label(svg));
         });
@@ -47,7 +47,6 @@
     if (getComputedStyle(document.body).backgroundColor !== backs[theme]) wrong.push(theme + ' does not show');
   }
 
-  // What the script does: sorting, filtering, hiding.
   function table() {
     var head = all('#cases th[aria-sort]'), time = head.filter(function (h) { return /^time/.test(h.textContent); })[0];
     var rows = document.querySelector('#cases tbody').rows, n = rows.length;

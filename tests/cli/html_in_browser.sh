@@ -23,7 +23,6 @@ show() {
 }
 show probe --dump-dom "data:text/html,<p>up" || { skip "$browser does not start here: $(head -n 1 "$tmp/probe.err")"; finish; }
 
-# appends the checks to a copy of the page, which is then shown in two frames of different widths
 { sed 's,</body>.*,,; /^<\/html>/d' "$tmp/page.html" && echo '<script>' && cat tests/cli/html_in_browser.js && echo '</script></body></html>'; } > "$tmp/checked.html"
 cat > "$tmp/frames.html" << end
 <!DOCTYPE html><body><pre id="said"></pre><script>

@@ -28,7 +28,6 @@ random.seed(1)
 
 
 def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
-    """Returns a record of one case, like a record that a GPU run writes."""
     r = dict(name='%s/impl=%s/%s' % (op, impl, '/'.join('%s=%s' % p for p in params.items())), operation=op,
              implementation=impl, dtype='f32', params=params, planned=9, status='ok', flags=[], verified=True,
              time_ms=ms, time_ms_mean=ms, time_ms_std=ms / 99, time_ms_min=ms * .9, time_ms_max=ms * 1.2,
@@ -54,8 +53,6 @@ def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
 
 
 def sweep(rows, cols, impls, **more):
-    """Returns records of implementations that are swept over two axes; the first implementation is the
-    baseline."""
     out = []
     for n in rows:
         for m in cols:
@@ -107,8 +104,6 @@ for file in files:
 
 
 class Page(html.parser.HTMLParser):
-    """Checks a page: tags are closed in their order, ids are unique, and the page has no script but its own and no
-    external resources."""
     def __init__(self, text):
         super().__init__()
         self.open, self.ids, self.scripts = [], [], 0
@@ -193,14 +188,12 @@ def many():
 
 
 def missing():
-    """A roofline figure that shows no case must give the reason."""
     text = look('no bytes', SETS['no bytes'])
     assert 'no case declares both kb_bytes and kb_flops' in text
 
 
 def numbers_drawn():
-    """For times that grow with the square of the size, the page shows an exponent of 2.00 with an error of at most
-    0.01."""
+    """Times that grow with the square of the size give an exponent of 2.00 +- 0.01."""
     records = [case('o', 'i', {'n': n}, 3e-6 * n * n * random.gauss(1, .002), 8. * n) for n in (64, 256, 1024, 4096)]
     text = look('a power', records)
     power = re.search(r'3\.\d+ ns.*?n</span><sup>(2\.00|1\.99\d?|2\.01)</sup>', text)
@@ -208,15 +201,15 @@ def numbers_drawn():
 
 
 def levels():
-    """In the roofline figure, a line connects a ring (L2 traffic) and a dot (DRAM traffic) of each case with
-    counters; cases without counters have neither."""
+    """In the roofline figure, each case with counters has a ring (L2 traffic) and a dot (DRAM traffic), joined by a
+    line."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
     assert 'ring: FLOP per L2 byte' not in look('without levels', records), 'without counters, the roofline figure shows L2 and DRAM traffic'
-    for r, l2 in zip(records, (2, .5)):  # FLOPs per byte of L2 traffic: 2 and 0.5; of DRAM traffic: 16
+    for r, l2 in zip(records, (2, .5)):  # 2 and 0.5 FLOP per byte of L2 traffic, 16 per byte of DRAM traffic
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
     records[1].update(bytes=None, throughput_gbps=None, gflops=None)
-    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # all data comes from the cache: no point for DRAM
+    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # all data comes from the cache, so there is no dot
     records[2]['counters'] = {'dram_bytes': 1, 'l2_bytes': 1e6, 'intensity_dram': 8e6, 'intensity_l2': 8}
     look('levels', records)
     svg = run('%s/set.json' % folder, '--svg', '-', '--plot', 'roofline')
@@ -231,7 +224,6 @@ def levels():
 
 
 def machines():
-    """Below the title, the page has a line for each machine, but at most four lines."""
     for n in (1, 3, 4, 6):
         text = look('machines', [dict(case('o', 'i', {'n': i}, 1), gpu='NVIDIA H%d' % i) for i in range(n)])
         head = re.findall(r"<p class='dim'>(NVIDIA H\d), driver", text.split('</header>')[0])
@@ -241,11 +233,11 @@ def machines():
 
 
 def cache():
-    """In each plot over sizes, one mark shows where the memory of the cases begins to exceed the L2 size."""
+    """In each plot over sizes, one mark shows where the cases begin to exceed L2."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, memory_bytes=n * 1024) for n in (1024, 16384, 262144, 4194304)]
     text = look('a cache', records)
     marks = re.findall(r"<path class='hint' d='M([\d.]+) .*?</path>|<path class='hint' d='M([\d.]+) [^>]*/><text[^>]*>L2, 50.0 MiB<", text)
-    assert len(marks) == 3, 'marks: %s' % marks  # three plots: time, GB/s, % of the roof
+    assert len(marks) == 3, 'marks: %s' % marks
 
 
 failed = False

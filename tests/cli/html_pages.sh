@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --html and --svg, from a run and from the file of its records, for all kinds of records. --load must be
-# able to read the records in a page. "make test" draws a part of the figures, "make test-all" (TEST_ALL=1) draws
-# all figures.
+# Tests --html and --svg, from a run and from the file of its records, for all kinds of records. "make test" draws
+# a part of the figures, "make test-all" (TEST_ALL=1) draws all figures.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -55,8 +54,7 @@ check "one table by the page and by --json" cmp "$out" "$tmp/json.table"
 "$tmp/kbench" --load "$tmp/a.json" --csv - > "$tmp/json.csv" 2> /dev/null
 check "all numbers are the same" cmp "$tmp/html.csv" "$tmp/json.csv"
 "$tmp/kbench" --load "$tmp/a.html" --html "$tmp/again.html" > /dev/null 2>&1
-# A page stores samples with seven significant digits. If a page is made from another page, points may move by
-# a tenth of a pixel.
+# A page stores samples with seven significant digits.
 for page in a again; do tr -d 0-9. < "$tmp/$page.html" > "$tmp/$page.words"; done
 check "a page of a page" cmp "$tmp/a.words" "$tmp/again.words"
 run "$tmp/kbench" --load "$tmp/a.html" "$tmp/a.json" --json "$tmp/both.json"

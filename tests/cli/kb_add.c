@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Entries that a program passes to kb_add, as a program with a generated table of kernels does. The entries have
-// GPU requirements, origins, rungs, notes and user data. ADDED selects an additional, invalid entry.
+// Entries that a program passes to kb_add, as a program with a generated table of kernels does. ADDED selects an
+// additional, invalid entry.
 #include "kbench.h"
 #include <math.h>
 #include <stdio.h>
@@ -47,8 +47,8 @@ static void direction(kb_state* kb) { // a numeric axis may have the name of the
     plain(kb);
     kb_note(kb, "dir is %g", want);
 }
-// Benchmark functions that return after each call of kb_loop, so kbench never has to suspend them in the middle of a
-// loop. The implementation "later" resets its state before each run.
+// Benchmark functions that return after each call of kb_loop, so kbench never has to suspend them in the middle of
+// a loop.
 static int inside, runs, resets, set_up;
 static void step(kb_stream stream, void* user) {
     (void)stream, (void)user;

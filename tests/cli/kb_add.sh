@@ -58,7 +58,6 @@ check_rc "two entries of one name" 2
 check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice, at kb_add:1 and at kb_add:5'
 run "$tmp/added" $quick --device cpu --op ladder
 check_not_err "no two entries of one name" 'twice'
-# cases with equal axis values are compared, even if their axes have another order
 ADDED=order run "$tmp/added" $quick --op order --json "$tmp/order.json"
 check_rc "axes in another order" 0
 "$tmp/flat" "$tmp/order.json" > "$tmp/flat.txt"

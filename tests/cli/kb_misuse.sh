@@ -12,7 +12,7 @@ run "$tmp/misuse" $quick --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md
 check_rc "all in one run" 1
 cp "$out" "$tmp/table"
 "$tmp/flat" "$tmp/r.json" > "$tmp/flat.txt"
-# field OPERATION KEY: its value as JSON writes it
+# field OPERATION KEY: prints a value of the record, as JSON
 field() {
     awk -F'\t' -v op="\"$1\"" -v key="$2" '
         $1 != last { if (o == op) exit; o = v = ""; last = $1 }

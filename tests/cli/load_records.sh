@@ -29,7 +29,7 @@ run "$tmp/empty" --load "$tmp/a.jsonl" --json "$tmp/b.json" --jsonl "$tmp/b.json
 check "written again, an array" cmp "$tmp/a.json" "$tmp/b.json"
 check "written again, lines" cmp "$tmp/a.jsonl" "$tmp/b.jsonl"
 run "$tmp/empty" --load - --json - < "$tmp/a.json"
-check_rc "from stdin" 2 # tests read nothing there
+check_rc "from stdin" 2 # the stdin of tests is empty
 "$tmp/empty" --load - --json - < "$tmp/a.json" > "$tmp/c.json" 2> /dev/null
 check "stdin to stdout" cmp "$tmp/a.json" "$tmp/c.json"
 run "$tmp/empty" --load "$tmp/a.json" --json "$tmp/a.json"
@@ -39,7 +39,6 @@ run "$tmp/empty" --load "$tmp/a.jsonl" --jsonl "$tmp/a.jsonl"
 check_rc "appending to what was loaded" 2
 check_err "appending to what was loaded" 'would append.*Name another file'
 
-# several files are shown in their order; a run that two files contain is shown once
 run "$tmp/prog" $quick --op softmax --json "$tmp/s.json"
 run "$tmp/empty" --load "$tmp/a.json" "$tmp/a.jsonl" "$tmp/s.json" --json "$tmp/m.json" -q
 check_rc "merged" 0
@@ -48,20 +47,18 @@ check_same "records of both runs" "$(grep -c . "$tmp/m.json")" "$((all + softmax
 run "$tmp/empty" --load="$tmp/a.json" --load "$tmp/s.json" --json "$tmp/n.json"
 check "--load twice" cmp "$tmp/m.json" "$tmp/n.json"
 
-# with --load, options such as --op select records as they select cases in a run
 for choice in "--op layernorm" "--op LayerNorm --impl fused" "--dtype bf16" "--filter impl=naive --exclude softmax"; do
     run "$tmp/empty" --load "$tmp/a.json" $choice --json "$tmp/chosen.json"
     check_rc "$choice" 0
     names=$(sed -n 's/^{"name": "\([^"]*\)".*/\1/p' "$tmp/chosen.json")
     check_same "$choice" "$names" "$("$tmp/prog" --list $choice)"
 done
-run "$tmp/empty" "impl=naive" --load "$tmp/a.json" --json - # a FILTER before the list
+run "$tmp/empty" "impl=naive" --load "$tmp/a.json" --json - # the FILTER precedes the list
 check_same "FILTER" "$(sed -n 's/^{"name": "\([^"]*\)".*/\1/p' "$out")" "$("$tmp/prog" --list impl=naive)"
 run "$tmp/empty" --load "$tmp/a.json" --op nosuch
 check_rc "no record chosen" 2
 check_err "no record chosen" 'none of the [0-9]+ records is selected'
 
-# with --load, options that need a run are rejected
 for option in --fast "--iters 3" "--size small" "-a n=1" --list --no-isolate --shuffle "--device cpu"; do
     run "$tmp/prog" --load "$tmp/a.json" $option
     check_rc "--load with $option" 2

@@ -26,6 +26,6 @@ int main(int argc, char** argv) {
         table[i].body = body;
         kb_add(&table[i]);
     }
-    for (int i = 0; i < many + peers; i++) kb_add(&table[i]); // a second call changes nothing
+    for (int i = 0; i < many + peers; i++) kb_add(&table[i]);
     return kb_main(argc, argv);
 }

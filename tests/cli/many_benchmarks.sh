@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests that registering, planning and listing many benchmarks takes time proportional to their number. Also tests
-# the output of --list and --list-ops.
+# Tests that registering, planning and listing many benchmarks takes time proportional to their number.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -39,7 +38,6 @@ check_same "one of 10,000 by its name" "$(tr '\n' ' ' < "$out")" \
 takes "--list of 100,000 cases" 700 env MANY=50 PEERS=0 "$tmp/many" --list -a n=1:4000
 check_same "--list of 100,000 cases: lines" "$(count)" 100075
 takes "--list-sizes of 100,000 cases" 700 env MANY=50 PEERS=0 "$tmp/many" --list-sizes -a n=1:4000
-# in a run, the worker finds the same cases as the supervisor
 run env MANY=10000 PEERS=0 "$tmp/many" --op op9998 --iters 3 --warmup 1 --no-progress
 check_rc "a run of one of 10,000" 0
 check_out "a run of one of 10,000" '^op9998 '

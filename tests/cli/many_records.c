@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Measures the cost of writing, reading and comparing large files of records. The limits are multiples of the time
-// that printf and strtod need for all samples in the same process, so that the speed of the machine does not
-// matter. "big N A B" only writes two files of N records.
+// that printf and strtod need for all samples, so the speed of the machine does not matter. "big N A B" only
+// writes two files of N records.
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { RECORDS = 20000, SAMPLES = 30 };
 static const char* path[] = { "build/test/big_before.json", "build/test/big_after.json" };
 static double samples[RECORDS][SAMPLES];
 
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } // processor time of this process only
+static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 static void make(kb_result* all, int n, kbi_arena* texts, uint64_t seed) {
     char text[64];

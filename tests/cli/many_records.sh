@@ -11,7 +11,7 @@ check "20,000 records a side: written, compared" "$tmp/big"
 cp "$tmp/check" "$tmp/said" && sed -n '/a side/s/^/  /p' "$tmp/said"
 build "two files of 500 records" "$tmp/big" 500 "$tmp/a.json" "$tmp/b.json"
 build "the tool" $CC -O2 examples/addons/kbench.c -o "$tmp/tool" $libs
-# counts WHAT LIMIT COMMAND...: checks that the command executes at most LIMIT thousand instructions per record
+# counts WHAT LIMIT COMMAND...: at most LIMIT thousand instructions per record
 counts() {
     what=$1 limit=$2 && shift 2
     run valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --ncu and --nsys with scripts in place of NVIDIA's tools: how kbench starts them, how it uses their output,
-# and which one-line fix it prints for each way in which a tool fails. The last part uses the virtual GPU of
-# tests/host/cuda.c and needs CUDA's headers. tests/gpu/vendor.sh uses the real tools.
+# Tests --ncu and --nsys with scripts in place of NVIDIA's tools: their start, the use of their output, and the fix
+# that kbench prints for each failure. The last part uses the virtual GPU of tests/host/cuda.c and needs CUDA's
+# headers.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_PROFILED
@@ -110,7 +110,7 @@ cp "$FAKE.launches" "$report.nsys-rep"
 exit $code
 END
 chmod +x "$folder/bin/ncu" "$folder/bin/nsys"
-# the launches that the scripts in place of ncu and nsys report for the first two cases
+# launches of the first two cases, as the tools report them
 {
     printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t2000\nscale\t64\t3000\t4000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n'
     printf 'start\t0\t0\t0\nkbi_null\t3\t9000\t5\nother\t8\t10000\t1000\nkbi_null\t4\t20000\t5\nstop\t0\t0\t0\n'
@@ -119,7 +119,7 @@ FAKE_LAUNCHES=$folder/launches
 export FAKE_LAUNCHES
 system=$PATH
 PATH=$folder/bin:$PATH
-# try ILL OPTIONS...: runs the program with a script in place of ncu or nsys that fails in the way named by ILL
+# try ILL OPTIONS...: runs the program with a tool that fails in the way ILL
 try() {
     ill=$1
     shift
@@ -155,13 +155,12 @@ if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum
 if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
 if grep -q dram "$tmp/ncu.md"; then fail "Markdown output must not contain metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
-# runs the printed command by hand after its folder was deleted
+# by hand, after its folder was deleted
 by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_PROFILED=[^ ]*|KBENCH_PROFILED=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
 by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
 rm "$TMPDIR/told"
-# arguments that a shell would interpret
 try "" --ncu --filter "" --exclude "it's \"\$HOME\" a  b\$"
 check_rc "words with quotes" 0
 by_hand
@@ -182,7 +181,6 @@ check_out "heading" '^nsys, one run of each timed block: 2 of 2 cases$'
 check_out "kernel" '^ +2 +6\.000 us +100% +24\.00  scale'
 check_err "the report's commands" "--nsys: LC_ALL=C $folder/bin/nsys stats --format csv --force-export=true --report cuda_gpu_trace [^ ]*/report.nsys-rep$"
 check_same "nsys leaves nothing" "$(ls "$TMPDIR")" ""
-# cases whose timed block launches several kernels
 printf 'start\t0\t0\t0\nkbi_null\t1\t10\t5\nscale\t64\t100\t1000\nother\t8\t2000\t3000\nkbi_null\t2\t8000\t5\nstop\t0\t0\t0\n' > "$folder/two"
 FAKE_LAUNCHES=$folder/two try "" --ncu --op op --impl one
 check_out "two kernels: what takes most" '^ +1 +3\.000 us +75\.0% +3\.000 +62\.50  other  \(8, 1, 1\)'
@@ -294,7 +292,7 @@ virtual_gpu cuda
 prog=$folder/cuda script="--iters 5 --no-progress" VIRTUAL=1
 export VIRTUAL
 try "" --op several,copies,nothing,rivals --ncu --nsys --json "$tmp/virtual.json"
-check_rc "a virtual GPU" 1 # of copies and nothing, whose mistakes are planted
+check_rc "a virtual GPU" 1 # the cases copies and nothing contain deliberate mistakes
 check_out "ncu" '^ncu, one run of each timed block: 6 of 6 cases$'
 check_out "ncu: both kernels" '^ +2 +7\.000 us +100% +7\.000 +62\.50  known'
 check_out "ncu: no kernel" '^copies/impl=default: no GPU work$'

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests the NVTX ranges that tell a profiler which case runs, and in which phase. A small library simulates the
-# profiler.
+# Tests the NVTX ranges that tell a profiler (here a small library) which case and phase is running.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -52,7 +51,7 @@ check_same "each range ends once" "$(sed -n 's/^start \([0-9]*\) .*/\1/p' "$NVTX
     "$(sed -n 's/^end \([0-9]*\)$/\1/p' "$NVTX_HEARD" | sort | tr '\n' ' ')"
 check_same "three cases, once each" "$(grep -cE '^start [0-9]+ (sum|alone)' "$NVTX_HEARD")" 3
 
-# without a profiler: an invalid library, a library that returns an error, no library
+# an invalid library, a library that returns an error, no library
 rm -f "$NVTX_HEARD"
 NVTX_REFUSES=1 run "$tmp/prog" --fast --iters 20 --no-progress alone
 check_rc "a tool that refuses" 0

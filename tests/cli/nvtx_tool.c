@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A library that receives NVTX ranges like a profiler, and writes them to the file in NVTX_HEARD. The library is built
-// with the toolkit's header if the header is found.
+// A library that receives NVTX ranges like a profiler, and writes them to the file in NVTX_HEARD.
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ turn=0
 for file in "$tmp"/theirs/*; do
     before=$(cksum < "$file")
     for option in $plain history; do
-        turn=$((turn + 1)) # in make test every third pair
+        turn=$((turn + 1))
         everything || [ $((turn % 3)) = 0 ] || continue
         run "$prog" $quick $(of $option "$file")
         check_rc "--$option ${file##*/}" 2
@@ -49,7 +49,7 @@ for name in report.md comparison.md comparison.csv; do
 $name"
     rm -r "$tmp/report"
 done
-for option in $plain; do # what it wrote itself is replaced, and an empty file is
+for option in $plain; do # own files and empty files are replaced
     : > "$tmp/own.$option"
     for i in 1 2; do
         run "$prog" $quick $(of $option "$tmp/own.$option")
@@ -134,7 +134,6 @@ for option in $plain history; do
     [ $option = history ] || run "$prog" $quick $(of $option /dev/full)
     [ $option = history ] || check_rc "--$option /dev/full" 2
     [ $option = history ] || check_err "--$option /dev/full" 'no space left'
-    # an existing file is replaced through a symbolic link and keeps its permissions
     rm -rf "$tmp/disk" && mkdir "$tmp/disk"
     "$prog" $quick $(of $option "$tmp/disk/old") > "$tmp/out" 2>&1
     chmod 600 "$tmp/disk/old" && ln -s old "$tmp/disk/link"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). process_isolation.sh runs
-// each pair in this order. No sees_ benchmark may find a change that a dirty_ benchmark made.
+// Benchmarks that change their process (dirty_...) and benchmarks that detect it (sees_...). No sees_ benchmark
+// that runs after its dirty_ benchmark may find the change.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -124,8 +124,7 @@ static void* runs(void* p) {
 DIRTY(threads, pthread_t t; for (int i = 0; i < 4; i++) pthread_create(&t, NULL, runs, NULL))
 SEES(threads, threads != 0)
 
-// Changes that kbench cannot see: the next case fails because of the change, and kbench runs the failed case
-// again in a new process.
+// Changes that kbench cannot see: the next case fails, and runs again in a new process.
 static int secret;
 DIRTY(secret, secret = 1)
 SEES(secret, secret)

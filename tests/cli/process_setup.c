@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Unusual process environments: open files, signals, stack, working folder, little memory. process_setup.sh has the
-// expected results.
+// Unusual process environments: open files, signals, stack, working folder, little memory.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,7 +8,7 @@
 #include "kbench.h"
 
 long __real_sysconf(int name);
-long __wrap_sysconf(int name); // the linker replaces sysconf by this function
+long __wrap_sysconf(int name);
 long __wrap_sysconf(int name) { // reports 64 MiB of memory if AROUND_SMALL is set
     return name == _SC_PHYS_PAGES && getenv("AROUND_SMALL") ? (64L << 20) / __real_sysconf(_SC_PAGESIZE) : __real_sysconf(name);
 }
@@ -33,8 +32,7 @@ KBENCH(moves) {
     if (chdir("/") != 0) kb_fail(kb, "chdir");
     work(kb);
 }
-// fails if this worker process inherits open files; with AROUND_FILES, fails if a program that the benchmark
-// function starts inherits open files
+// fails if the worker or (with AROUND_FILES) a program that it starts inherits open files
 KBENCH(inherits) {
     struct stat s;
     if (getenv("AROUND_FILES") && system("ls -l /proc/self/fd/ | grep around_r") == 0) kb_fail(kb, "files");
@@ -58,8 +56,7 @@ KBENCH_IMPL(memory, other) {
     KB_ALLOC(kb, char, 20 << 20);
     work(kb);
 }
-// measured twice, because another implementation crashes: both measurements together (3 s) exceed the time limit,
-// but each alone does not
+// another implementation crashes, so this one runs twice: 3 s in total exceed the time limit, 1.5 s each do not
 KBENCH_IMPL(again, good) {
     usleep(500000);
     work(kb);

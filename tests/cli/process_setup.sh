@@ -11,7 +11,7 @@ build_heeds
 prog=$tmp/around
 quick="--iters 10 --warmup 1 --no-progress"
 json=$tmp/around_results.json
-# values KEY: prints the values of the key in the records of the last run, in one line
+# values KEY: prints the values of the key in all records, in one line
 values() { "$tmp/flat" "$json" | awk -F'\t' -v k="$1" '$2 == k { printf "%s ", $3 }'; }
 
 # --- closed stdin, stdout or stderr: no output file gets the descriptor of a closed file, and so its output

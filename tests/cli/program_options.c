@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
         return kbi_option_unknown(word, word + 2), 2;
     }
     kb_add_options(&set);
-    kb_add_options(&set); // a second call changes nothing
+    kb_add_options(&set);
     int code = kb_main(argc, argv);
     if (getenv("TELL"))
         printf("tsv %s level %d loud %d\n", values.file ? values.file : "-", (int)values.level, (int)given[2]);

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel. PYTHON is the
-# interpreter.
+# Tests kbench.py without a GPU: comparisons, checks, errors, the command line, and the wheel.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.judge: functions with tricks are detected, and correct functions pass. PYTHON is the interpreter.
-# "make test" runs one trick of each kind, "make test-all" (TEST_ALL=1) runs all tricks.
+# Tests kbench.judge: functions with tricks are detected, and correct functions pass. "make test" runs one trick of
+# each kind, "make test-all" (TEST_ALL=1) runs all tricks.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -9,7 +9,6 @@
 python
 export KBENCH_NO_CUDA=1 # nothing here runs on a GPU
 
-# an error in the task does not reject the candidate
 task() { printf '%s\n' "def reference(x): return x" "$1" > "$tmp/task.py" && run "$PYTHON" -m kbench judge "$tmp/task.py:reference"; }
 task "def inputs(size, seed): return (1,)"
 check_rc "inputs of another signature" 2
@@ -20,7 +19,7 @@ task "inputs = (1,"
 check_rc "a task that is no Python" 2
 check_err "a task that is no Python" 'cannot be imported: SyntaxError'
 
-# two processes in parallel, because most of the time is waiting
+# two processes, because most of the time is waiting
 run "$PYTHON" -c 'import kbench; kbench.time(int, host=True, samples=3)'
 check_rc "the library" 0
 "$PYTHON" tests/cli/python/judge.py tricks > "$tmp/tricks.txt" 2> "$tmp/tricks.err" < /dev/null &
@@ -31,12 +30,10 @@ some=returns_nothing,inputs_that_stay,whatever_memory_holds,half_of_the_rows,by_
 some=$some,one_buffer,method_of_its_own,contests_that_lie,reads_a_variable,its_own_kernel_never_runs,bf16,other_strides
 some=$some,no_last_tile,no_strides,hides_nan,beside_an_input,addmm,in_place,take,with_names,centred_by_hand
 some=$some,the_input_beside_another,one_output_is_rounded
-# operations of the library written in PyTorch
 some=$some,layernorm_bwd,cross_entropy_fwd,dropout_fwd,fill_run,chase_run,embedding_bwd,matmul_e4m3_fwd
 if "$PYTHON" -c 'import torch' 2> /dev/null; then
     mkdir -p "$tmp/scratch"
     "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only $some > "$tmp/tensors.txt" 2> "$tmp/tensors.err"
-    # an interrupted run lists the functions that were judged and those that were not
     "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only addmm,raises > "$tmp/cut.txt" 2> "$tmp/cut.err" &
     cut=$! tries=0
     until grep -q '^raises ' "$tmp/cut.txt" || [ $tries -ge 1500 ]; do sleep 0.2 && tries=$((tries + 1)); done

@@ -1,12 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests kbench.kernels without a GPU: the shared library for other languages, and its Python interface. PYTHON is
-# the interpreter. make test-all (TEST_ALL=1) also builds kernels with nvcc.
+# Tests kbench.kernels without a GPU: the shared library for other languages, and its Python interface. make
+# test-all (TEST_ALL=1) also builds kernels with nvcc.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
 
-# kbench_kernels.cuh compiles as C and as C++, alone and in one library with kbench.h
 for compiler in "$CC -std=c11" "$CXX -x c++ -std=c++11"; do
     case $compiler in *c++*) language= && ! everything && continue ;; *) language="-x c" ;; esac
     check "$compiler" $compiler -O0 -Wall -Wextra -Werror -shared -fPIC $language -DKBENCH_SHARED kbench_kernels.cuh \

@@ -47,8 +47,8 @@ check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- records of two GPUs with the same case names: changes are reported for each GPU separately
-# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; the times
-# differ by 0.1 % from round to round. Each run of the program adds the program's name to a log file.
+# gpus FILE MS0 MS1: makes a program whose case takes MS0 ms on GPU 0 and MS1 ms on GPU 1; the times differ by 0.1
+# % from round to round.
 gpus() {
     cat > "$1" << end
 #!/bin/sh
@@ -83,7 +83,7 @@ check_same "whose turn it is" "$(cat "$tmp/turns")" "a b c c b a b c a a c b c a
 
 # --- on a terminal, a progress line is shown and removed
 if have python3 && python3 -c 'import pty, termios' 2> /dev/null; then
-    # window OPTION...: stores the final contents of the screen in $out, and the texts of the progress line in $err
+    # window OPTION...: puts the final screen into $out, and the texts of the progress line into $err
     window() { run python3 tests/cli/terminal.py 120 TERM=xterm LANG=C.UTF-8 -- "$old" --race "$old" "$tmp/slow3" "$@"; }
     window --budget 50s --threshold 6 -- $quick
     check_rc "a window" 0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests --json and --jsonl: the contents of the file after the disk was full, through a symbolic link, in a pipe,
-# and after a signal. output_files.sh tests the rules that apply to all output options.
+# and after a signal.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -15,7 +15,6 @@ json=$tmp/dir/r.json
 names() { (cd "$1" && echo *); }
 records() { "$tmp/flat" $2 "$1" | grep -c '	operation	'; }
 
-# the target of a symbolic link is replaced atomically and keeps its permissions
 old='[
 {"name": "old", "operation": "old"}
 ]'
@@ -40,7 +39,7 @@ check_rc "a link to nowhere" 0
 check "a link to nowhere is replaced by the records" "$tmp/flat" "$json"
 rm -rf "$tmp/dir" && mkdir "$tmp/dir"
 
-# a file name so long that no suffix can be added
+# a long file name leaves no room for a suffix
 long=$(printf '%250s' '' | tr ' ' l)
 run "$prog" $quick --json "$tmp/dir/$long"
 check_rc "a name of 250 characters" 0
@@ -60,7 +59,6 @@ run "$prog" $quick --jsonl "$lines"
 check_rc "room again" 0
 check_same "room again: the next record is a line of its own" "$(grep -c '^{.*}$' "$lines")" $((before + 1))
 
-# a pipe with a reader gets all records
 mkfifo "$tmp/dir/pipe"
 for option in --json --jsonl; do
     cat "$tmp/dir/pipe" > "$tmp/dir/read" &

@@ -11,7 +11,6 @@ reader
 quick="--iters 30 --warmup 1 --no-progress"
 python=
 for p in python3 python; do if have $p && $p -c 'import json' > /dev/null 2>&1; then python=$p && break; fi; done
-# value RECORD KEY: prints the value of the key in $tmp/flat.txt
 value() { awk -F'\t' -v r="$1" -v k="$2" '$1 == r && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
 
 run "$tmp/prog" $quick --op layernorm --size small,medium,batch -a batch_size=1,2 --json "$tmp/ln.json" --jsonl "$tmp/ln.jsonl"
@@ -22,7 +21,7 @@ check "strict reader takes --jsonl" "$tmp/flat" --lines "$tmp/ln.jsonl"
 "$tmp/flat" --lines "$tmp/ln.jsonl" > "$tmp/lines.txt"
 check_same "--json and --jsonl hold the same records" "$(cksum < "$tmp/lines.txt")" "$(cksum < "$tmp/flat.txt")"
 
-# the key command is in shell syntax: blanks, quotes, newlines and expansions are quoted
+# the key `command` is quoted for a shell
 mkdir -p "$tmp/a folder" && cp "$tmp/prog" "$tmp/a folder/it's"
 set -- "$tmp/a folder/it's" --iters 30 --warmup 1 --no-progress --op layernorm --size small --exclude 'no "such" $HOME `name` \\ here' --exclude "two
 lines" --exclude "it's" --exclude '[*?]~!#&;x' --json "$tmp/a \$file.json"
@@ -37,7 +36,6 @@ lines" --exclude "it's" --exclude '[*?]~!#&;x' --json "$tmp/a \$file.json"
         "$tmp/prog $quick --op layernorm --size small,medium,batch -a batch_size=1,2 --json $tmp/ln.json --jsonl $tmp/ln.jsonl"
 }
 
-# every record has all keys of the table in kbench.h, in the same order
 rows() { sed -n "/^#define $1(/,/[^\\\\]\$/p" kbench.h; }
 wanted=$(rows KB_RECORD | while read -r row; do case $row in KB_STATISTICS*) rows KB_STATISTICS ;; *) echo "$row" ;; esac; done |
     sed -n 's/^ *x([a-z]*, *\([a-z_0-9]*\),.*/\1/p' | tr '\n' ' ')
@@ -49,7 +47,6 @@ while [ $i -lt "$records" ]; do
     check_same "record $i: keys in order" "$(awk -F'\t' -v r=$i '$1 == r { printf "%s ", $2 }' "$tmp/flat.txt")" "$wanted"
     i=$((i + 1))
 done
-# types of values: strings, numbers, null
 for key in name operation implementation origin dtype timer backend status kbench_version date command host; do
     case $(value 0 $key) in \"?*\") pass ;; *) fail "$key is $(value 0 $key), expected text" ;; esac
 done
@@ -73,8 +70,7 @@ if [ -r /proc/self/status ]; then
     case $(value 0 cpu_governor) in $1) pass ;; *) fail "cpu_governor is $(value 0 cpu_governor), expected $1" ;; esac
     case $(value 0 cpu_clock_mhz) in $2) pass ;; *) fail "cpu_clock_mhz is $(value 0 cpu_clock_mhz), expected $2" ;; esac
 fi
-# if the data of a case on the CPU stays in cache, the record has no copy bandwidth, and the efficiency is relative
-# to the peak arithmetic rate
+# the data stays in cache, so there is no copy bandwidth, and the efficiency is relative to the arithmetic peak
 check_same "copy_roof_gbps of data in cache" "$(value 0 copy_roof_gbps)" null
 case $(value 0 gpu_efficiency) in [0-9]*) pass ;; *) fail "gpu_efficiency on a CPU is $(value 0 gpu_efficiency)" ;; esac
 check_same "roof on a CPU" "$(value 0 roof)" '"f32"'
@@ -89,7 +85,6 @@ check_same "timer" "$(value 0 timer)" '"wall"'
 check_same "cache: host work has none" "$(value 0 cache)" null
 check_same "params: numbers are numbers" "$(value 0 params | tr -d ' ')" '{"dtype":"f32","batch_size":1,"sequence_length":4,"tensor_dimension":64}'
 check_same "name" "$(value 0 name)" '"layernorm/impl=naive/dtype=f32/batch_size=1/sequence_length=4/tensor_dimension=64"'
-# the percentiles are in order, rates are computed from the times, and the first implementation is the baseline
 case $(value 1 verdict) in null | '"FASTER"' | '"SLOWER"' | '"EQUIVALENT"' | '"UNRESOLVED"') pass ;; *) fail "verdict is $(value 1 verdict)" ;; esac
 check "times are ordered and rates follow" awk -F'\t' '
     { v[$1, $2] = $3; n = $1 }
@@ -117,8 +112,7 @@ check "speedup and rating follow from the times of a group" awk -F'\t' '
         for (r = 0; r <= n; ++r)
             for (s = 0; s <= n; ++s) {
                 if (shape[r] != shape[s] || v[s, "implementation"] != "\"naive\"" || v[r, "implementation"] != "\"fused\"") continue
-                # the median of the ratios of rounds differs a little from the ratio of medians, and more on a busy
-                # machine
+                # on a busy machine, the median of ratios differs more from the ratio of medians
                 d = v[r, "speedup"] * v[r, "time_ms"] / v[s, "time_ms"]
                 low = v[r, "speedup_low"]; high = v[r, "speedup_high"]
                 if (d > 1.5 || d < 0.67 || (low != "null" && !(low <= v[r, "speedup"] && v[r, "speedup"] <= high))) { print "record " r ": speedup " v[r, "speedup"]; bad = 1 }
@@ -184,13 +178,13 @@ fi
 # --- --json replaces the whole file, and leaves no temporary file in the directory
 mkdir "$tmp/dir"
 echo "[ ]" > "$tmp/dir/r.json"
-ln "$tmp/dir/r.json" "$tmp/hard_link" # shows whether the old file itself was written into
+ln "$tmp/dir/r.json" "$tmp/hard_link" # the old file itself must not be written into
 run "$tmp/prog" $quick --op mse --json "$tmp/dir/r.json"
 check_same "--json replaces" "$("$tmp/flat" "$tmp/dir/r.json" | awk -F'\t' '$2 == "operation" { print $3 }')" '"mse"'
 check_same "--json does not write into the old file" "$(cat "$tmp/hard_link")" "[ ]"
 check_same "--json leaves no other file" "$(ls -A "$tmp/dir")" r.json
 ln -s r.json "$tmp/dir/link.json"
-run "$tmp/prog" $quick --op layernorm --json "$tmp/dir/link.json" # many records, then one: no rest of them may stay
+run "$tmp/prog" $quick --op layernorm --json "$tmp/dir/link.json" # one record must replace many
 run "$tmp/prog" $quick --op silu --json "$tmp/dir/link.json"
 check_rc "--json onto a symbolic link" 0
 check "--json onto a symbolic link: readable" "$tmp/flat" "$tmp/dir/link.json"

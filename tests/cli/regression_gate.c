@@ -42,7 +42,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     static double level;
     const char* n = strstr(name, "n=");
     (void)flags, (void)i;
-    if (strcmp(name, last) != 0) { // a random level for each case, the same for all samples of the process
+    if (strcmp(name, last) != 0) { // one random level per case and process
         snprintf(last, sizeof last, "%s", name);
         level = exp(number("NOISE", 0) / 100 * normal());
         if (n && strtol(n + 2, NULL, 10) % 10 == 3) level *= 1 + number("SLOWER", SLOWER) / 100;

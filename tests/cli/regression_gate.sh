@@ -13,14 +13,14 @@ work=$(cd "$tmp" && pwd)
 prog="$work/prog --device script --no-progress --iters 20"
 repeats=20
 if [ "${1-}" = --full ]; then repeats=100; fi
-# at NAME=VALUE... -- OPTION...: runs the program in the scratch folder with these environment variables and options
+# at NAME=VALUE... -- OPTION...: runs the program in the scratch folder
 at() {
     set_to=
     while [ "$1" != -- ]; do set_to="$set_to $1"; shift; done
     shift
     run sh -c 'cd "$1" && shift && exec "$@"' sh "$work" env $set_to $prog "$@"
 }
-# files OPTIONS...: runs the program with OPTIONS that compare record files and run no benchmark
+# files OPTIONS...: compares record files and runs no benchmark
 files() { run sh -c 'cd "$1" && shift && exec "$@"' sh "$work" ./prog --no-progress "$@"; }
 
 # --- a baseline by name
@@ -137,8 +137,7 @@ check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slow
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
     "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "The change "
-# times with different cache states or timers are not compared; records of schema 2 have one key `mode` for cache
-# state and timer
+# schema 2 has one key `mode` for cache state and timer
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
 sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
 sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"

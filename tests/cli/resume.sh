@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests --resume, which continues a run that was killed. In the end, every case must have exactly one record.
-# RESUME_KILLS=N kills N processes at random times.
+# Tests --resume, which continues a run that was killed. RESUME_KILLS=N kills N processes at random times.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -42,7 +41,6 @@ check_same "--list, all is done" "$(wc -c < "$out" | tr -d ' ')" 0
 
 run "$prog" --load "$lines"
 check "all is done: the table is that of the records" cmp "$out" "$tmp/table"
-# every output file contains the old and the new records
 grep -v '"operation": "softmax"' "$tmp/whole" > "$lines"
 run "$prog" $some --resume --jsonl "$lines" --sort time --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md" --gbench "$tmp/r.gbench" --go "$tmp/r.go"
 check_rc "half of it is done" 0
@@ -52,7 +50,6 @@ run "$prog" --load "$tmp/r.json" --sort time --csv "$tmp/w.csv" --md "$tmp/w.md"
 check "half of it is done: the table" cmp "$out" "$tmp/table"
 for format in csv md gbench go; do check "half of it is done: --$format" cmp "$tmp/r.$format" "$tmp/w.$format"; done
 check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' ')" $((all + 1))
-# after --resume, a comparison uses the records of the first run and of the resumed run
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
@@ -72,7 +69,6 @@ run "$prog" $some --resume --jsonl "$lines"
 each "a group that lacks a case" "$lines" $all
 check_same "a group that lacks a case is measured as a whole" "$(grep -cvxF -f "$tmp/whole" "$lines")" 2
 
-# records of another run are not used
 cp "$tmp/whole" "$lines"
 run "$tmp/other" $some --resume --jsonl "$lines"
 check_err "another build" "0 of $all cases"
@@ -81,7 +77,6 @@ cp "$tmp/whole" "$lines"
 run "$prog" $some --seed 7 --resume --jsonl "$lines"
 check_err "another seed" "0 of $all cases"
 
-# failed cases run again, together with their group
 rm -f "$lines"
 run "$tmp/faults" $options --op wrong,first --jsonl "$lines"
 cp "$lines" "$tmp/whole"
@@ -90,7 +85,7 @@ check_rc "a failed case" 1
 each "a failed case" "$lines" 3
 check_same "a failed case: what was fine is kept" "$(grep -cxF -f "$tmp/whole" "$lines")" 1
 
-# a line is incomplete if it ends inside a record; a complete record without a newline and all other lines are kept
+# a line that ends inside a record is incomplete; a complete record without a newline and all other lines are kept
 head -n 9 "$tmp/plain" > "$lines"
 { echo '{"tool": "another", "name": 1}' && echo 'a remark' && echo '{' && echo && sed -n 10p "$tmp/plain" | tr -d '\n'; } >> "$lines"
 cp "$lines" "$tmp/before"
@@ -102,13 +97,12 @@ check_same "other lines: the last record stays" "$(grep -cxF -f "$tmp/plain" "$l
 grep '^{"name": "' "$lines" > "$tmp/ours"
 each "other lines: records" "$tmp/ours" $all
 
-# another run writes to the same file at the same time: the records of both runs are kept
 rm -f "$lines"
 "$prog" $some,slow --jsonl "$lines" --json "$tmp/beside.json" > "$tmp/out" 2>&1 < /dev/null &
 pid=$!
 i=0
 while [ $i -lt 100 ] && [ ! -s "$lines" ]; do sleep 0.05 2> /dev/null || sleep 1; i=$((i + 1)); done
-sed -n 12p "$tmp/plain" | head -c 500 >> "$lines" # so that there is something to replace
+sed -n 12p "$tmp/plain" | head -c 500 >> "$lines" # gives --resume something to replace
 run "$prog" $some --resume --jsonl "$lines" --json "$tmp/r.json"
 check_rc "beside a run that writes" 0
 wait $pid
@@ -153,7 +147,7 @@ while [ $k -lt $kills ]; do
     wait $pid 2> /dev/null
     grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
     if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line of the file is not a valid record"; fi
-    # after a run that wrote all records, the file is deleted, so that the next run measures all cases again
+    # delete a complete file, so that the next run measures all cases again
     if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
     k=$((k + 1))
 done

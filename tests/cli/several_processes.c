@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Cases for --procs: with scripted times (--device script) that differ between processes, or with buffers whose
-// addresses are printed. Driven by several_processes.sh.
+// addresses are printed.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +33,7 @@ KBENCH_IMPL(rivals, base, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, faster, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, slower, KB_SIZE("all", "n=1:12")) { body(kb); }
 
-// the case `waits` waits in one of several processes until it is interrupted; the cases `before` and `behind` end
-// normally
+// `waits` waits in one process until it is interrupted
 KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");
@@ -45,7 +44,6 @@ KBENCH(waits) {
 }
 KBENCH(behind) { body(kb); }
 
-// prints the address of the buffers in the timed call
 static void placed(kb_state* kb, int64_t n) {
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
     float* host = KB_ALLOC_HOST(kb, float, 100);

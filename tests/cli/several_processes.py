@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Recomputes times, intervals and speedups of a --procs run from process_ms: several_processes.py FILE PROCESSES
 
-FILE: the records of tests/cli/several_processes.c with scripted times, where all samples of a process are equal. The
-formulas are those of Smyth (2004), with the t quantile from its integral. Prints each value that differs from the
-record; the exit code is 1 if a value differs."""
+FILE: the records of tests/cli/several_processes.c with scripted times, where all samples of a process are equal.
+The formulas are those of Smyth (2004), with the t quantile from its integral."""
 import json
 import math
 import sys
 
-LAP = 16  # smallest number of cases in a batch
+LAP = 16
 
 
 def psi(x, order):
-    """Returns digamma(x) if order is 0, trigamma(x) if order is 1. Uses the recurrence up to x = 40, where the
-    asymptotic series is exact enough."""
+    """Returns digamma(x) if order is 0, trigamma(x) if order is 1."""
     total = 0.0
     while x < 40:
         total += -1 / x if order == 0 else 1 / x**2
@@ -24,7 +22,6 @@ def psi(x, order):
 
 
 def bisect(f, low, high):
-    """Returns the zero of the decreasing function f between low and high."""
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if f(middle) > 0 else (low, middle)
@@ -32,8 +29,8 @@ def bisect(f, low, high):
 
 
 def quantile(p, df):
-    """Returns the quantile of Student's t distribution. Integrates the density over the angle, with t = sqrt(df)
-    tan(angle), by Simpson's rule."""
+    """Returns the quantile of Student's t distribution. By Simpson's rule over the angle, with t = sqrt(df)
+    tan(angle)."""
     scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(math.pi)
 
     def above(t):
@@ -88,8 +85,8 @@ def check(name, key, got, want):
 
 
 def laps(records):
-    """Splits the records into batches of at least 16 cases. A batch consists of whole groups; a group is a
-    sequence of cases that differ only in the implementation."""
+    """Splits the records into batches of at least 16 cases. A batch consists of whole groups, whose cases differ only
+    in the implementation."""
     out, lap, last = [], [], None
     for r in records:
         group = (r["operation"], r["direction"], json.dumps(r["params"], sort_keys=True))
@@ -115,7 +112,7 @@ def main():
         for rivals in groups.values():
             fastest = min(rivals, key=lambda r: r["time_ms"])
             pairs = [(rivals[0], r) for r in rivals[1:]]
-            for r in rivals[1:]:  # pairs are in the same order as in kbench; the order does not affect the result
+            for r in rivals[1:]:
                 if fastest is not rivals[0] and r is not fastest:
                     pairs.append((r, fastest))
             for a, b in pairs:

@@ -11,7 +11,7 @@ program procs tests/cli/several_processes.c
 reader
 procs=$tmp/procs
 script="--device script --iters 6 --no-progress"
-# of NAME KEY: a value of the records in flat.txt
+# of NAME KEY: prints a value of the record
 of() { awk -F'\t' -v name="\"$1/impl=default\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 
 # --- values of --procs
@@ -69,8 +69,7 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # applies the coverage limit of tests/gpu/procs.sh to scripted times: the intervals of --procs 5 reach the
-    # required coverage, and the intervals of one process do not
+    # the limit of tests/gpu/procs.sh on scripted times: --procs 5 reaches it, one process does not
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"
@@ -140,7 +139,7 @@ for op in alone large both; do
         check_same "$what: aligned to 256 bytes" "$(cat "$tmp/field.1" "$tmp/field.2" | awk '$1 % 256')" ""
         if cmp -s "$tmp/field.1" "$tmp/field.2"; then fail "$what: another seed gives the same values"; else pass; fi
         case $op$TEST_CFLAGS in
-        alone*sanitize* | both*sanitize* | large*) ;; # allocations of their own: where is the system's to say
+        alone*sanitize* | both*sanitize* | large*) ;; # separate allocations, which the system places
         *) check_same "$what: the first process is as without --procs" "$(head -n 1 "$tmp/field.1")" "$(cat "$tmp/field.0")" ;;
         esac
     done

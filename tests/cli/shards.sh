@@ -10,8 +10,8 @@ program many tests/cli/many_benchmarks.c
 unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP SLURM_ARRAY_TASK_COUNT
 prog=$tmp/prog
 
-# spread WHAT N COMMAND...: checks that the N shards together are the complete list, that no group is in two
-# shards, and that groups are distributed evenly
+# spread WHAT N COMMAND...: the N shards together are the complete list, no group is in two shards, and groups are
+# evenly distributed
 group() { sed 's,/impl=[^/]*,,' "$1" | sort -u; }
 spread() {
     what=$1 n=$2 k=0 && shift 2
@@ -41,7 +41,6 @@ spread "shuffled" 3 "$prog" --shuffle --seed 7
 export MANY=3000 PEERS=0
 spread "many" 7 "$tmp/many"
 unset MANY RIVALS
-# cases with large problem sizes are distributed over two shards
 large=$("$prog" --op layernorm --impl naive --size small,large --list --shard 1/2 | grep -c tensor_dimension=256)
 check_same "sizes are spread over two shards" "$large" 1
 
@@ -63,7 +62,7 @@ shape "$out" > "$tmp/merged.txt"
 run "$prog" --load "$tmp/whole.json"
 shape "$out" > "$tmp/whole.txt"
 check "merged: the table's rows are those of the whole" cmp "$tmp/merged.txt" "$tmp/whole.txt"
-# records without shard and position, such as the records of kb_write_json, keep their place in the file
+# records without shard and position (kb_write_json) keep their place in the file
 run "$prog" --op silu --iters 3 --warmup 1 --no-progress --jsonl "$tmp/silu.jsonl"
 sed 's/"place": [0-9]*/"place": null/' "$tmp/silu.jsonl" > "$tmp/plain.jsonl"
 n=$(wc -l < "$tmp/3.jsonl" | tr -d ' ')
@@ -71,7 +70,7 @@ name='s/^{"name": "\([^"]*\)".*/\1/p'
 run "$prog" --load "$tmp/3.jsonl" "$tmp/plain.jsonl" "$tmp/1.jsonl" "$tmp/2.jsonl" --json "$tmp/merged.json"
 check_same "merged: what has no shard stays" "$(sed -n "$name" "$tmp/merged.json")" \
     "$(head -n "$n" "$tmp/list"; sed -n "$name" "$tmp/plain.jsonl"; tail -n "+$((n + 1))" "$tmp/list")"
-# the records of two sweeps are not mixed: all records of the second sweep follow all records of the first sweep
+# the second sweep's records follow those of the first
 for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
 done
@@ -101,7 +100,6 @@ for bad in 0/3 4/3 3 /3 1/ 1/0 a/b 1/3/5 -1/3 "1 /3" 1/99999999 ""; do
 done
 run "$prog" --list --shard 1/2 --shard 2/2
 check_rc "twice" 2
-# all shards of a sweep must come from the same GPU model, unless an option overrides this check
 for k in 1 2; do sed "s/\"gpu\": [^,]*,/\"gpu\": \"GPU $k\",/" "$tmp/$k.jsonl" > "$tmp/gpu$k.jsonl"; done
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl"
 check_rc "shards of two GPUs" 2

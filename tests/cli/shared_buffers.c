@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Implementations that run on shared buffers: each finds its own data at the same addresses. Driven by
-// shared_buffers.sh.
+// Implementations that run on shared buffers: each finds its own data at the same addresses.
 #include <stdio.h>
 #include <stdlib.h>
 #include "kbench.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions on a machine that other programs use. shared_machine.sh has the expected records.
-#define _GNU_SOURCE // sched_getaffinity
+// Benchmark functions on a machine that other programs use.
+#define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,8 +12,7 @@ static void work(void) {
     for (int i = 0; i < 50000; i++) __asm__ __volatile__("");
 }
 
-// Starts a process that only computes, on the same processors. The new process ends at most a few seconds after
-// the calling process.
+// The new process only computes, on the same processors. It ends at most a few seconds after the calling process.
 static pid_t neighbour(void) {
     pid_t child = fork();
     if (child) return child;
@@ -73,8 +72,6 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// Notes the offsets of three blocks in the record. The offsets in the shared buffers must be those of the first
-// call, in which the blocks have separate memory.
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

@@ -7,7 +7,7 @@
 
 program busy tests/cli/shared_machine.c -O2
 reader
-# of KEY: prints the value of the key, as JSON, in the record of the last case that was run
+# of KEY: prints a value of the last record, as JSON
 of() { "$tmp/flat" "$tmp/busy.json" | awk -F'\t' -v key="$1" '$2 == key { v = $3 } END { print v }'; }
 # at_least WHAT VALUE LEAST
 at_least() { check "$1: $2" awk -v x="$2" -v least="$3" 'BEGIN { exit !(x + 0 >= least) }'; }
@@ -65,7 +65,7 @@ at_least "crowded: made room for another" "$(of preemptions)" 10
 at_least "crowded: samples taken again" "$(of samples_retaken)" 3
 at_most "crowded: p99 over the median" "$(awk -v a="$(of time_ms_p99)" -v b="$(of time_ms)" 'BEGIN { print a / b }')" 10
 taken=9
-for _ in 1 2 3; do # a machine that stands still now and then takes a sample again rightly, though not in each run
+for _ in 1 2 3; do # a machine that stalls may have a sample repeated, but not in each run
     case_of naps --iters 50
     at_least "naps: the wait is its own" "$(of time_ms)" 0.3
     [ "$taken" = 0 ] || taken=$(of samples_retaken)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A sweep with scripted times, which are the same on every machine. slurm_job_array.sh runs it as a job array.
+// A sweep with scripted times, which are the same on every machine.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

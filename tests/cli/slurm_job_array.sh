@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests examples/slurm on a real Slurm with one node, which this test starts on loopback as the current user. One
-# task of a job array is killed and requeued. The merged records must equal the records of a run in a single
-# process.
+# Tests examples/slurm on a Slurm of one node, started here on loopback as the current user. One task of a job
+# array is killed and requeued. The merged records must equal the records of a run in a single process.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -64,7 +63,7 @@ NodeName=$node NodeAddr=127.0.0.1 CPUs=8 RealMemory=512 State=UNKNOWN
 PartitionName=p Nodes=$node Default=YES State=UP
 END
 export SLURM_CONF="$slurm/slurm.conf"
-# starts WHAT COMMAND...: starts a daemon; skips the test if that fails
+# starts WHAT COMMAND...: a daemon; skips the test if it fails
 starts() {
     what=$1 && shift
     "$@" > "$tmp/start" 2>&1 && return
@@ -107,7 +106,7 @@ check_rc "requeue" 0
 i=0
 while [ -n "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ] && [ $i -lt 600 ]; do sleep 0.2 && i=$((i + 1)); done
 check_same "all tasks have ended" "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ""
-# if the worker dies before the supervisor, the supervisor may still record the held case as failed
+# a worker that dies before the supervisor makes the held case fail
 grep '"status": "ok".*}$' "$tmp/killed.jsonl" > "$tmp/finished"
 kept=$(wc -l < "$tmp/finished" | tr -d ' ') all=$(wc -l < "$lines" | tr -d ' ')
 if [ "$kept" -gt 0 ] && [ "$kept" -lt "$all" ]; then pass; else fail "the killed task left $kept of $all records, instead of a part"; fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests the axes of the suite without CUDA. Layouts and rectangular sizes of matrix products, and the probability p
-# of dropout, must be passed to the oracles, and -a can set them. The test runs no kernels.
+# Tests the axes of the suite without CUDA and without kernels. Layouts and rectangular sizes of matrix products,
+# and p of dropout, must reach the oracles.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -18,7 +18,7 @@ if everything; then
     done
 fi
 
-# values AXIS OPTIONS...: prints the values that the axis has in the cases selected by OPTIONS
+# values AXIS OPTIONS...: prints the values of the axis in the selected cases
 values() {
     name=$1 && shift
     "$suite" --list "$@" | sed -n "s,.*/$name=\([^/]*\).*,\1,p" | sort -u | tr '\n' ' '
@@ -36,7 +36,7 @@ check_same "matmul_e4m3: layouts" "$(values layout --op matmul_e4m3)" "NT "
 check_same "-a M, N and K" \
     "$("$suite" --list --op matmul --impl naive --size rectangular --dtype f32 -a M=8 -a N=16:64:*2 -a K=5 -a layout=TN | sed 's,.*/dtype=,,' | tr '\n' ' ')" \
     "f32/layout=TN/M=8/N=16/K=5 f32/layout=TN/M=8/N=32/K=5 f32/layout=TN/M=8/N=64/K=5 "
-# problem sizes of matrix products: tall, wide, large K, few rows, odd; a quick run omits them
+# problem sizes of matrix products; a quick run omits them
 rectangles() { "$suite" --list --op matmul --impl naive --dtype f32 -a layout=NT "$@" | sed -n 's,.*/M=\([0-9]*\)/N=\([0-9]*\)/K=\([0-9]*\).*,\1x\2x\3,p' | sort; }
 rectangles --size large > "$tmp/large"
 check_same "matmul: large" "$(tr '\n' ' ' < "$tmp/large")" \

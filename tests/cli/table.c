@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Benchmarks whose table has every kind of column, row and message, with scripted times (--device script) or the
-// real clock. table.sh compares the table of this program with the table that table_from_file.c prints.
+// real clock.
 #include <string.h>
 #include "kbench.h"
 #include "hooks.h"
@@ -12,7 +12,7 @@ static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
     return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
 }
 
-// Returns the time of sample i in ns: 10 us, or the time that the implementation's name asks for. May set flags.
+// Returns the time of sample i in ns: 10 us, or the time in the implementation's name.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (strstr(name, "impl=half")) return steady / 2;

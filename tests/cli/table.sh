@@ -12,8 +12,8 @@ reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"
 
-# same WHAT WIDTH RUN SHOW: runs the program "table" with the options RUN; from its records, the program "shows"
-# with the options SHOW must print the same table
+# same WHAT WIDTH RUN SHOW: `table` with the options RUN and, from its records, `shows` with the options SHOW print
+# the same table
 same() {
     what=$1 width=$2
     COLUMNS=$width run "$tmp/table" $3 --json "$tmp/table.json"
@@ -25,7 +25,7 @@ same() {
     else
         fail "$what: another table: $(diff "$out" "$tmp/shown" | head -n 6 | tr '\n' ';')"
     fi
-    # replaces characters of several bytes, because awk counts bytes
+    # awk counts bytes
     check_same "$what: lines over $width columns" \
         "$(awk -v w="$width" '{ gsub(/\303./, "x"); gsub(/\357\277\275/, "x") } length($0) > w' "$out" | head -n 1)" ""
 }

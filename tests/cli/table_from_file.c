@@ -8,13 +8,13 @@
 #include "examples/addons/kbench_report.h"
 #include "json.h"
 
-static const char* here; // name of the file, for messages
+static const char* here;
 static void bad(const char* what) {
     fprintf(stderr, "shows: %s: '%.60s'\n", what, here);
     exit(2);
 }
 
-// a JSON string of n bytes with its quotes, as bytes
+// n: number of bytes
 static char* text_of(const char* s, int n) {
     char *out = (char*)malloc((size_t)n + 1), *to = out;
     for (const char *p = s + 1, *end = s + n - 1; p < end; ++p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program for the terminal test: a sweep of two axes, several types, a comparison, failing cases, long names, and
-// names with control characters. Driven by terminal.sh.
+// A program for the terminal test: a sweep of two axes, several types, a comparison, failing cases, long names,
+// and names with control characters.
 #include "kbench.h"
 
 static void body(kb_state* kb, int turns) {

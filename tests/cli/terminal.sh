@@ -48,8 +48,7 @@ done
 
 # --- a terminal window
 if ! have python3 || ! python3 -c 'import pty, termios' 2> /dev/null; then skip "no python3 that can open a terminal" && finish; fi
-# window COLUMNS OPTION...: stores the final contents of the screen in $out; terminal.py must find no error in the
-# output
+# window COLUMNS OPTION...: puts the final screen into $out, and fails on any error that terminal.py finds
 window() {
     columns=$1 && shift
     run python3 tests/cli/terminal.py "$columns" TERM=xterm LANG=C.UTF-8 -- "$tmp/terminal" "$@"

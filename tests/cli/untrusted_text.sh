@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests untrusted text in every key of a record and from every source of text in a run. No output may contain text
 # that a terminal, a browser, a spreadsheet, Markdown or a CI log would interpret as a command or markup.
-# untrusted_text.c has the texts.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset NO_COLOR CLICOLOR_FORCE FORCE_COLOR CUDA_HOME KBENCH_PROFILED

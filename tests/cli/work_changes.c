@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions that do their work once, rarely or in place. work_changes.sh lists the flag that each
-// function must get.
+// Benchmark functions that do their work once, rarely or in place.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +72,7 @@ KBENCH(two_outputs_one_stale) {
     check_doubled(kb, y, x);
     check_doubled(kb, z, x);
 }
-KBENCH(wrong_later) { // the later runs write wrong values
+KBENCH(wrong_later) {
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
     volatile int launches = 0;
     KB_TIME_HOST(kb) {
@@ -164,11 +163,11 @@ KBENCH(halves) {
     int64_t turns = 1 << 22;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
-KBENCH(halves_for_good) { // the amount of work halves in every launch, and is kept between calls of the function
+KBENCH(halves_for_good) { // the work halves in every launch, also between calls of the function
     static int64_t turns = 1 << 24;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
-KBENCH(runs_out) { // the work runs out in the middle of the warm-up
+KBENCH(runs_out) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches < 20 ? 100000 : 10); }
 }
@@ -176,7 +175,7 @@ KBENCH(every_second) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 10000 : 10); }
 }
-KBENCH(every_second_long) { // launches are so long that each launch is a sample of its own
+KBENCH(every_second_long) { // each launch is long enough to be a sample
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 500000 : 1000); }
 }
@@ -184,7 +183,7 @@ KBENCH(every_fourth_not) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 4 ? 10000 : 10); }
 }
-KBENCH(sorts) { // not a cheat: each launch sorts the same numbers
+KBENCH(sorts) { // honest: each launch sorts the same numbers
     float *x = numbers(kb), *y = KB_ALLOC_HOST(kb, float, N);
     if (!y) return;
     KB_SAMPLE(kb) {
@@ -193,12 +192,12 @@ KBENCH(sorts) { // not a cheat: each launch sorts the same numbers
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(starts_slowly) { // not a cheat: only the first launch has page faults, TLB misses and branch misses
+KBENCH(starts_slowly) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(launches++ ? 10000 : 1000000); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(varies) { // not a cheat: a launch sometimes takes longer
+KBENCH(varies) {
     uint64_t state = 1;
     KB_TIME_HOST(kb) {
         state = state * 6364136223846793005u + 1442695040888963407u;
@@ -206,7 +205,7 @@ KBENCH(varies) { // not a cheat: a launch sometimes takes longer
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(brief) { // some 20 ns
+KBENCH(brief) {
     KB_TIME_HOST(kb) { spend(12); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
@@ -292,8 +291,7 @@ TWO_WAYS(ways_300, 300)
 TWO_WAYS(ways_1000, 1000)
 TWO_WAYS(ways_10000, 10000)
 
-// Copies the given number of bytes several times per run, in a cache or in memory; the buffers come from KB_ALLOC
-// or from malloc.
+// The buffers come from KB_ALLOC or, if `own` is set, from malloc.
 static void copies(kb_state* kb, size_t bytes, int times, bool own) {
     char* x = own ? (char*)malloc(2 * bytes) : KB_ALLOC(kb, char, (int64_t)(2 * bytes));
     if (!x) return;
@@ -313,7 +311,7 @@ KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // moves more byt
 KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
 KBENCH(in_memory) { copies(kb, hook_core_cache() + (1 << 20), 1, false); }
 KBENCH(in_memory_own) { copies(kb, hook_core_cache() + (1 << 20), 1, true); }
-static void own_main(void) { // with kb_open, a block that works only in its first launch must get the flag STALE
+static void own_main(void) { // a block that works only in its first launch is STALE with kb_open, too
     kb_desc d;
     memset(&d, 0, sizeof d);
     d.name = "embedded_once";

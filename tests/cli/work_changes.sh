@@ -18,7 +18,7 @@ wrong() { # NAME FLAG
     case $(of $1 flags) in *"\"$2\""*) pass ;; *) fail "$1: flags $(of $1 flags), not $2" ;; esac
 }
 right() {
-    check_same "$1: status" "$(of $1 status)" '"ok"' # its message may tell of a busy machine
+    check_same "$1: status" "$(of $1 status)" '"ok"' # the message may mention a busy machine
     check_same "$1: verified" "$(of $1 verified)" true
 }
 for name in honest in_place in_place_reset adds_up; do right $name; done
@@ -26,7 +26,7 @@ for name in once once_by_hand a_few_times two_outputs_one_stale; do wrong $name 
 wrong wrong_later VERIFY_FAIL
 for name in empty removed folded folded_length folded_three; do wrong $name NO_WORK; done
 case $(of folded message) in *"call kb_keep on an input before the work"*) pass ;; *) fail "folded: $(of folded message)" ;; esac
-for name in hoisted one_instruction; do # as short as the loop: nobody can tell which of them is there
+for name in hoisted one_instruction; do # the block is as short as the loop, so it is unclear which of them was timed
     right $name
     case $(of $name flags) in *FLOOR*) pass ;; *) fail "$name: flags $(of $name flags)" ;; esac
 done
@@ -46,15 +46,14 @@ check "launches_per_sample: the calls that the clock needs" test "$(of honest la
 check_same "shared_buffers: nobody to share it with" "$(of honest shared_buffers)" null
 run "$tmp/work" --fast --no-verify --op once --json "$tmp/none.json"
 check_rc "nobody asks" 0
-# samples during which the process was stopped are repeated, and the record contains their number
+# the record contains the number of samples that were repeated because of the stop
 run "$tmp/work" --op stopped --iters 200 --warmup 5 --json "$tmp/stopped.json"
 "$tmp/flat" "$tmp/stopped.json" > "$tmp/flat.txt"
 right stopped
 check_same "stopped: samples" "$(of stopped samples)" 200
 check "stopped: what was taken again" test "$(of stopped samples_retaken)" -ge 1
 check "stopped: no sample holds the stop" awk -v max="$(of stopped time_ms_max)" 'BEGIN { exit !(max < 200) }'
-# --launches sets the exact number of launches per sample with any timer; times below the overhead of the clock get
-# a flag
+# --launches sets the launches per sample of any timer
 for n in 1 3 100; do
     run "$tmp/work" --op honest,in_place_reset,sorts --launches $n --iters 40 --json "$tmp/launches.json"
     check_rc "--launches $n" 0
@@ -64,7 +63,7 @@ for n in 1 3 100; do
     done
     sorts=$(of sorts time_ms_min) && eval "sorts_$n=$sorts"
 done
-# a factor of 10 is a safe limit on a shared machine, because the sum of 100 launches would be 100 times as long
+# the sum of 100 launches would be 100 times as long; a factor of 10 is safe on a shared machine
 check "the mean of 100 is one launch's time" awk -v one="$sorts_1" -v many="$sorts_100" 'BEGIN { exit !(many > one / 10 && many < 10 * one) }'
 run "$tmp/work" --op brief --iters 100 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
@@ -72,7 +71,7 @@ case $(of brief flags) in *FLOOR*) fail "case brief has the unexpected flag FLOO
 run "$tmp/work" --op brief --iters 100 --launches 1 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
 case $(of brief status)$(of brief flags) in *failed* | *FLOOR*) pass ;; *) fail "case brief with --launches 1 has the time $(of brief time_ms) and the flags $(of brief flags), not FLOOR" ;; esac
-# a single run between two clock readings: the interval includes the clock's resolution and overhead
+# with a single run between two clock readings, the interval includes the clock's resolution and overhead
 run "$tmp/work" --fast --op ways_1,ways_10,ways_30,ways_100,ways_300,ways_1000,ways_10000 --json "$tmp/ways.json"
 "$tmp/flat" "$tmp/ways.json" | awk -F'\t' '
     $2 == "name" { name[$1] = $3 } $2 == "verdict" { verdict[$1] = $3 } $2 == "flags" { flags[$1] = $3 }

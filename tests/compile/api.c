@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Uses every function of the API once, in a file without the implementation. The file is compiled as C and as C++.
+// Uses every function of the API once, in a file without the implementation, compiled as C and as C++.
 #include "kbench.h"
 #include <string.h>
 

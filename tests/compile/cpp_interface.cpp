@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the C++ interface: a lambda as benchmark function, descriptions passed by reference, overloads of fill and
-// check. The exit code is 0 if all is correct.
+// check.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -52,8 +52,8 @@ static_assert((int)KBI_ACTIVITY_RUNTIME == (int)CUPTI_ACTIVITY_KIND_RUNTIME, "")
 static_assert(CUPTI_ERROR_HARDWARE_BUSY == 26 && CUPTI_ERROR_INSUFFICIENT_PRIVILEGES == 35, "");
 static_assert(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED == 39 && CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED == 43, "");
 
-// Treats the structures of the range profiler as arrays of words, to compare the offsets of their fields. Sizes
-// are compared when the program runs.
+// Parameter structures of the range profiler as arrays of words, to compare the offsets of their fields. Sizes are
+// compared at run time.
 #define WORD(type, field, at) static_assert(offsetof(type, field) == 8 * at, #field)
 WORD(CUpti_Profiler_DeviceSupported_Params, cuDevice, 2);
 WORD(CUpti_Profiler_DeviceSupported_Params, architecture, 3);

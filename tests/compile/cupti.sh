@@ -13,7 +13,7 @@ if [ -z "$cupti" ] || ! have "$CXX"; then
     skip "no cupti.h, or no $CXX"
     finish
 fi
-cudart= # linked, but the program calls none of its functions
+cudart= # needed only for linking
 for folder in "$include/../lib64" "$include/../lib" "$include/../targets/x86_64-linux/lib"; do
     [ -z "$cudart" ] && [ -f "$folder/libcudart_static.a" ] && cudart="-L$folder -lcudart_static -lrt"
 done
@@ -25,7 +25,7 @@ fi
 build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp -o "$tmp/cupti" $cudart $libs
 check "their sizes" "$tmp/cupti"
 
-# every metric of the predefined sets exists; a GPU is not needed, because CUPTI lists the metrics of every GPU
+# needs no GPU, because CUPTI lists the metrics of every GPU
 library=
 for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/lib64"; do
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// If an exception leaves a timed block, the engine must learn of it before any destructor of the benchmark function
-// runs, because a destructor may wait for the stream, while the stream waits for the engine. A small engine of
-// three passes simulates kbench's engine.
+// If an exception leaves a timed block, the engine must learn of it before destructors of the benchmark function
+// run: a destructor may wait for the stream, which waits for the engine. A small engine of three passes simulates
+// kbench's engine.
 #include "kbench.h"
 #include "test.h"
 #include <stdexcept>

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests launchers with invalid arguments and sizes of 0: tests/gpu/kernels.cu --faults, linked with a simulated
-# CUDA runtime (runtime.cpp). Needs nvcc, but no GPU. The runtime first simulates a GPU with all instructions, and
-# then a program compiled for compute capability 7.5, which may launch no kernel that needs newer instructions.
+# CUDA runtime (runtime.cpp). The runtime simulates a GPU with all instructions, then a program compiled for
+# compute capability 7.5, which may launch no kernel that needs newer instructions.
 # only in make test-all
 . tests/lib.sh
 
@@ -10,7 +10,7 @@ here=tests/compile
 if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh does not exist" && finish; fi
 if [ -z "$NVCC" ] || ! have "$NVCC"; then skip "no nvcc" && finish; fi
 if ! "$NVCC" --list-gpu-arch | grep -qx compute_75; then skip "$NVCC knows no compute_75" && finish; fi
-# compiles to PTX without optimisation, because only the launches of the host code matter
+# PTX without optimisation suffices, because only the host code matters
 build "runtime.cpp" "$NVCC" -std=c++17 -O1 -c $here/runtime.cpp -o "$tmp/runtime.o"
 build "kernels.cu" "$NVCC" -std=c++17 -O0 -Xcicc -O0 -gencode arch=compute_75,code=compute_75 '-DKBK_TYPES=f32\,bf16' \
     -I. --cudart none tests/gpu/kernels.cu "$tmp/runtime.o" -o "$tmp/kernels"
@@ -24,6 +24,5 @@ faults() {
 }
 faults "all instructions" RUNTIME_LOG="$tmp/log"
 faults "built for 7.5" RUNTIME_COMPILED=75 RUNTIME_LOG="$tmp/log75"
-# kernels.cu tried each kernel that needs a compute capability above 7.5, and reports that the kernel is not built
 check_out "built for 7.5: what is left out" '^SKIP: matmul_fwd/select needs'
 finish

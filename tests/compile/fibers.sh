@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Interleaved rounds suspend benchmark functions with ucontext. musl lacks ucontext, so kbench does not interleave
-# rounds with musl. The table, the record and --env report that rounds are not interleaved, and kbench compares several
-# processes instead.
+# Interleaved rounds suspend benchmark functions with ucontext, which musl lacks. Without it, the table, the record
+# and --env must say that rounds are not interleaved, and kbench compares several processes instead.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -27,7 +26,7 @@ EOF
 reader
 # field IMPLEMENTATION KEY
 field() { awk -F'\t' -v i="\"$1\"" -v k="$2" '$2 == "implementation" { now = $3 } now == i && $2 == k { print $3; exit }' "$tmp/flat.txt"; }
-# interleaved WHAT OPTIONS...: runs $tmp/prog, and checks that implementations ran in interleaved rounds
+# interleaved WHAT OPTIONS...: $tmp/prog must interleave rounds
 interleaved() {
     what=$1 && shift
     run "$tmp/prog" --no-progress --op work --json "$tmp/out.json" "$@"

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profiling slow code down. The key `build` of a record names the instruments with which
-# the benchmark's file and the implementation's file were compiled. The record of an instrumented build gets the
-# flag DEBUG_BUILD, and the regression gate does not compare its time with the time of another build.
+# Sanitizers, coverage and profiling slow code down, so the key `build` of a record names them. An instrumented
+# build gets the flag DEBUG_BUILD, and the regression gate does not compare its time with that of another build.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -30,8 +29,8 @@ build_of() { sed -n 's/.*"build": *"\([^"]*\)".*/\1/p' "$1"; }
 check_same "a plain program: its build" "$(build_of "$tmp/plain.json" | grep -c instrumented)" 0
 check_same "a plain program: DEBUG_BUILD" "$(grep -c DEBUG_BUILD "$tmp/plain.json")" 0
 
-# looks WHAT NAMES PROGRAM...: checks that the record of PROGRAM names the instruments NAMES, and that kbench does
-# not compare the record with that of the ordinary build
+# looks WHAT NAMES PROGRAM...: the record must name the instruments NAMES, and must not be compared with the
+# ordinary build
 looks() {
     what=$1 names=$2 && shift 2
     run env GCOV_PREFIX="$PWD/$tmp" GMON_OUT_PREFIX="$tmp/gmon" LLVM_PROFILE_FILE="$tmp/raw" TSAN_OPTIONS=report_bugs=0 \
@@ -44,8 +43,7 @@ looks() {
     run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
     check_not_err "$what: --compare with itself" "differ in"
 }
-# with WHAT NAMES COMPILER OPTION...: compiles the benchmark's file with COMPILER and OPTIONs; kit.o is compiled
-# without OPTIONs
+# with WHAT NAMES COMPILER OPTION...: compiles only the benchmark's file with OPTIONs
 with() {
     everything || [ -n "$now" ] || return 0
     what=$1 names=$2 cc=$3 && shift 3
@@ -60,7 +58,7 @@ with() {
 now=
 with "gcc ASan" ASan gcc -fsanitize=address
 with "gcc ASan, static runtime" ASan gcc -fsanitize=address -static-libasan
-now=1 # if now=1, "make test" runs the variant, not only "make test-all"
+now=1 # make test runs the variant, too
 with "gcc ASan and UBSan" ASan gcc -fsanitize=address,undefined
 now=
 with "gcc TSan" TSan gcc -fsanitize=thread

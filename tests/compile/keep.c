@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests kb_keep with every kind of expression in C and C++: no warnings, unchanged values, and one evaluation of
-// the argument. After kb_keep, the optimiser must not know the value. -DHIDES also tests, in optimised builds,
-// that kb_keep hides values which the compiler would otherwise know.
+// the argument. -DHIDES also tests, in optimised builds, that kb_keep hides values which the compiler would
+// otherwise know.
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/gpu/kernels.cu launches every kernel of the library: the program is linked with a simulated CUDA runtime
-# (runtime.cpp), so the test needs nvcc, but no GPU. Launchers must query the attributes and the occupancy
-# of a kernel once, not at every launch.
+# tests/gpu/kernels.cu launches every kernel of the library on a simulated CUDA runtime (runtime.cpp). Launchers
+# must query the attributes and the occupancy of a kernel once, not at every launch.
 # only in make test-all
 . tests/lib.sh
 
@@ -15,21 +14,20 @@ EOF
 if ! "$NVCC" -gencode arch=compute_90a,code=compute_90a -c "$tmp/try.cu" -o "$tmp/try.o" 2> /dev/null; then
     skip "$NVCC knows no sm_90a" && finish
 fi
-# compiles to PTX without optimisation, because only the launches of the host code are counted
+# PTX without optimisation suffices, because only launches are counted
 flags="-std=c++17 -O1 -Xcicc -O0 -gencode arch=compute_90a,code=compute_90a -I. -Itests"
 build "runtime.cpp" "$NVCC" -std=c++17 -O1 -c $here/runtime.cpp -o "$tmp/runtime.o"
 build "kernels.cu" "$NVCC" $flags --cudart none tests/gpu/kernels.cu "$tmp/runtime.o" -o "$tmp/kernels"
 
 RUNTIME_LOG=$tmp/log run "$tmp/kernels" --count
 check_rc "kernels --count" 0
-# sum WHAT: prints the sum of the second column over all lines of the log that begin with WHAT
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
 if [ "$all" -gt 0 ]; then pass; else fail "the program contains no kernels"; fi
-# exceptions: kernels instantiated for void are never launched, because the library only queries the compute
-# capability for which they were compiled; tests/gpu/hopper.cu launches each configuration of the variant "select"
+# exceptions: kernels for void only answer for which compute capability they were compiled; tests/gpu/hopper.cu
+# launches the configurations of "select"
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<' | sed 's/^kernel 0 //' > "$tmp/never_here"
-# exception: kernels that are launched only on a GPU with less shared memory; a second run simulates such a GPU
+# exception: kernels for a GPU with less shared memory, which a second run simulates
 RUNTIME_SHARED=101376 RUNTIME_LOG=$tmp/less "$tmp/kernels" --count --op attention > /dev/null
 grep '^kernel [1-9]' "$tmp/less" | sed 's/^kernel [0-9]* //' > "$tmp/there"
 grep -vxF -f "$tmp/there" "$tmp/never_here" > "$tmp/never"
@@ -37,8 +35,8 @@ if [ -s "$tmp/never" ]; then fail "$(wc -l < "$tmp/never" | tr -d ' ') of $all k
 
 launches=$(sum kernel) asked=$(sum asked)
 if [ "$asked" -gt 0 ] && [ $((asked * 20)) -lt "$launches" ]; then pass; else fail "the launchers sent $asked queries in $launches launches"; fi
-# A few queries of occupancy per kernel are allowed: occupancy depends on the size of dynamic shared memory, which
-# depends on the row length.
+# Occupancy depends on the dynamic shared memory, and thus on the row length, so a few queries per kernel are
+# allowed.
 for op in softmax cross_entropy layernorm; do
     RUNTIME_LOG=$tmp/once "$tmp/kernels" --count --op $op > /dev/null
     questions=$(awk '$1 == "asked" { n += $2 } END { print n + 0 }' "$tmp/once")

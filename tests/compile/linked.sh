@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests programs that link compiled kernels: KBK_API_ONLY declares the C functions of kbench_kernels.cuh and
 # compiles no kernel. Example 06 must find rungs by name, and suggest similar names for an unknown name.
-# tests/gpu/linked.sh runs 05 and 06.
 . tests/lib.sh
 . tests/cli/kit.lib
 

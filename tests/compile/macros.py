@@ -19,7 +19,7 @@ OWN = r"(?:KB|KBI|KBK|KBKI|KBENCH)_\w*|KBENCH"
 RESERVED = r"_[A-Z_]\w*"
 # names of element types in templates; CUDA's own headers also use the names T and U in templates
 TEMPLATES = r"T|U"
-# names that included headers define: a user's macro with one of these names would break the included headers first
+# names that included headers define: a macro with such a name would break those headers first
 C_LIBRARY = """NULL NAN INFINITY HUGE_VAL FILE SEEK_SET SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX
                EACCES EAGAIN EBUSY EEXIST EINTR EINVAL EIO EISDIR ELOOP ENODEV ENOENT ENOEXEC ENOSPC ENOTDIR ENOTSUP ENXIO
                EOPNOTSUPP EPERM EROFS ESPIPE ESRCH ESTALE EWOULDBLOCK LC_ALL"""
@@ -34,13 +34,11 @@ CUDA_PREFIXES = "CUBLAS CUBLASLT"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
 ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, ELF, CUDA]).split() + PREFIXES))
 # The rows of KB_FLAGS are exempt: their names are pasted to KB_FLAG_ or stringified, which does not expand macros.
-# macros.sh defines all names of the rows of KB_FLAGS as macros and compiles the header. The parameter of KB_FLAGS
-# must not be a short capital name.
+# macros.sh defines all names of the rows of KB_FLAGS as macros and compiles the header.
 ROWS = re.compile(r"^#define KB_FLAGS\(\w+\)(?P<rows>(?:\\\n|[^\n])*)", re.M)
 
 
 def capitals(text):
-    """Yields (position, name) of every identifier in capitals, outside comments and literals."""
     for token in TOKEN.finditer(text):
         name = token.group("name")
         if name and re.search("[A-Z]", name) and not re.search("[a-z]", name):

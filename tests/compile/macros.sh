@@ -15,7 +15,6 @@ fi
 # --- every name
 words=
 if have python3; then
-    # tests macros.py: names that it must find, and names that it must ignore
     cat > "$tmp/sample.h" << 'EOF'
 // A COMMENT with N, it's not code
 /* nor ONE of
@@ -79,7 +78,7 @@ if [ -f kbench_kernels.cuh ]; then
     if ! everything; then
         :
     elif [ -n "$NVCC" ]; then
-        # compiles only one operation in one element type, because compiling all operations takes minutes
+        # all operations together would take minutes
         cat > "$tmp/kernels.cu" << 'EOF'
 #include "kbench_kernels.cuh"
 int main() { return KBK_VARIANT_COUNT != 4; }
@@ -89,7 +88,7 @@ EOF
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0
         }
-        # some code needs instructions of sm_90a, and nvcc compiles this code only for sm_90a
+        # sm_90a enables further code
         check "kbench_kernels.cuh through nvcc, sm_90a" \
             $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
     else

@@ -25,13 +25,13 @@ int main(void) {
 }
 EOF
 strict="-Wall -Wextra -Wpedantic -Werror -I."
-# built WHAT WANTED COMPILER...: checks that the program built by the command COMPILER... prints WANTED: its
-# operations, and the types of the first operation
+# built WHAT WANTED COMPILER...: checks that the program built by the command COMPILER... prints its operations and
+# the types of the first one as WANTED
 built() {
     name=$1 want=$2 && shift 2
     check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"
 }
-# rejected WHAT ERE COMPILER...: checks that the command fails, and that one of its errors matches ERE
+# rejected WHAT ERE COMPILER...: the command must fail with an error that matches ERE
 rejected() {
     name=$1 want=$2 && shift 2
     run "$@" "$tmp/names.c" -o "$tmp/names" -lm
@@ -58,7 +58,6 @@ for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c
 done
 eight=mse,mse,mse,mse,mse,mse,mse,mse
 rejected "25 names" "at_most_24_names_not_bmm" $CC -std=c11 -I. -DKBK_ONLY=$eight,$eight,$eight,bmm
-# each name of an operation can be selected alone, and all names together select all kernels
 names=$(grep -o '^#define KBK_OPS_[a-z_0-9]*' kbench_kernels.cuh | sed 's/.*OPS_//' | grep -v kbki)
 for name in $names; do
     everything || break

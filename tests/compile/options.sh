@@ -57,7 +57,6 @@ for c in g++ clang++; do
     have $c && check "$c, old casts" $c -x c++ -std=c++17 $strict -Wold-style-cast -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
 done
 have g++ && check "g++, 0 for a pointer" g++ -x c++ -std=c++17 $strict -Wzero-as-null-pointer-constant -Wuseless-cast -fsyntax-only "$tmp/uses.c"
-# if the C standard is too old, the first error names the standard
 for c in gcc clang; do
     have $c && check "$c, casts" $c -std=c11 $strict -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
     for std in gnu89 gnu90 c89; do
@@ -72,8 +71,7 @@ if [ -n "$NVCC" ] && everything; then
     for options in -std=c++20 "-std=c++17 -Xcompiler -fno-rtti" "-std=c++20 -Xcompiler -fno-exceptions"; do
         check "nvcc $options" $NVCC $options -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -c $here/five_lines.cu -o "$tmp/nvcc.o"
     done
-    # with KBK_ONLY, nvcc compiles only the kernels of the named operation, so that a program with one operation
-    # compiles fast
+    # KBK_ONLY makes a program with one operation compile fast
     check "one group" $NVCC -arch=sm_90a -DKBK_ONLY=transpose -ptx -x cu -I. kbench_kernels.cuh -o "$tmp/transpose.ptx"
     sed -n 's/^.*\.entry \([A-Za-z0-9_]*\).*/\1/p' "$tmp/transpose.ptx" > "$tmp/entries"
     check "one group: its kernels" grep -q '_transpose_run_vec_k' "$tmp/entries"

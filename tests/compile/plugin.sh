@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Tests benchmarks in a shared library that is linked or loaded with dlopen. A function of one instruction must
-# have a time, and an empty function must have none. A program linked without -rdynamic must fail with a message
-# that names the missing symbol.
+# Tests benchmarks in a shared library, linked or loaded with dlopen. A function of one instruction must have a
+# time, and an empty function must have none. A program linked without -rdynamic must fail with a message that
+# names the missing symbol.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -60,7 +60,7 @@ for cc in $CC clang; do
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic, the library does not find kbench's symbols; examples/README.md explains the message of dlopen
+# examples/README.md explains the message of dlopen about the missing symbols
 build "without -rdynamic" $CC -I. "$tmp/loads.c" "$kit/plain.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9

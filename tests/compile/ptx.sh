@@ -42,7 +42,7 @@ entries() {
     tr '\n' ' ' < "$tmp/$1.ptx" | grep -oE '\.entry [a-z_0-9]+\([^)]*\)' |
         sed -E 's/\.entry //; s/\.param \.//g; s/ p[0-9]//g; s/,/ /g' | sort
 }
-# loaded ARRAY: prints the names of the kernels that kbench loads from the PTX in the array ARRAY
+# loaded ARRAY: prints the kernels that kbench loads from the PTX in ARRAY
 loaded() { cat kbench.h examples/addons/selftest.cu | sed -n "/$1\\[\\] = {/,/};/p" | grep -oE '"kbi_[a-z0-9]+"' | tr -d '"' | sort; }
 check_same "entries and their parameters" "$(entries engine | tr '\n' ';')" \
     "kbi_clock(u64 u64);kbi_copy(u64 u64 u64);kbi_fill(u64 u64 u32 u32 u64 u32);kbi_fma(u64 u64);kbi_null();kbi_read(u64 u64 u64);kbi_spin(u64);kbi_write(u64 u64 u32);"
@@ -64,8 +64,7 @@ else
     for sm in 70 75 80 90 90a 100 120; do
         case $sm in 70 | 75 | 90a) ;; *) everything || continue ;; esac
         if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
-            # CUDA 13.0 and later lack sm_70, and earlier releases lack later GPUs, so other architectures are tested
-            # instead
+            # CUDA 13 lacks sm_70, and earlier releases lack later GPUs
             [ $sm = 70 ] || skip "this ptxas does not know sm_$sm"
             continue
         fi

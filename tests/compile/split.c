@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program whose implementation is in a separate kbench.o: C, C++ or CUDA. The program uses each interface once.
-// -DONLY=n uses only one interface, to test which symbols this interface alone requires: 1 KBENCH, 2 kb_add, 3
-// kb_open, 4 kb_run. Prints the build of each record, and then runs like any program.
+// A program whose implementation is in a separate kbench.o: C, C++ or CUDA. -DONLY=n uses only one interface, to
+// test which symbols it requires: 1 KBENCH, 2 kb_add, 3 kb_open, 4 kb_run. Prints the build of each record, and
+// then runs like any program.
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     if (!kb) return 1;
     KB_TIME_HOST(kb) { kb_keep(kb); }
     fine &= said("kb_open", kb_close(kb));
-    // takes the address of the function kb_open, even if kb_open is also a macro
+    // kb_open must have an address, even if it is also a macro
     kb_state* (*open)(const kb_desc*) = kb_open;
     kb = open(&opened);
     if (!kb) return 1;

@@ -6,7 +6,7 @@
 . tests/lib.sh
 
 warn="-Wall -Wextra -Werror"
-everything || warn= # which make test asks of compile/matrix
+everything || warn= # compile/matrix tests the warnings
 here=tests/compile
 short="--iters 3 --warmup 1 --no-progress --quiet"
 version=$(sed -n 's/^#define KBENCH_VERSION "\(.*\)"$/\1/p' kbench.h | tr . _)
@@ -41,7 +41,7 @@ for name in $made; do
         check_same "$program program, kbench.o $name: cases" "$(grep -c '"status": *"ok"' "$tmp/$program.json")" 3
     done
 done
-cp $here/split.c "$tmp/split.cu" # nvcc's -x would take kbench.o for source
+cp $here/split.c "$tmp/split.cu" # with -x cu, nvcc would take kbench.o for source
 for name in $cuda_names; do
     check "nvcc program, kbench.o $name" $NVCC -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. "$tmp/split.cu" "$tmp/$name.o" \
         -o "$tmp/program" || continue
@@ -113,7 +113,6 @@ if [ -n "$NVCC" ]; then
     refuses "nvcc, kbench.o without CUDA" "kbench_${version}_built_with_KBENCH_CUDA" $NVCC -O3 -I. "$tmp/split.cu" "$tmp/c.o"
     ! everything || check "nvcc, KBENCH_NO_CUDA, kbench.o without CUDA" $NVCC -O1 -DKBENCH_NO_CUDA -I. "$tmp/split.cu" "$tmp/c.o" -o "$tmp/program"
 fi
-# a file that only includes the API needs no symbols
 echo '#include "kbench.h"
 int main(void) { return 0; }' > "$tmp/nothing.c"
 check "the API alone" $CC -O0 -I. "$tmp/nothing.c" -o "$tmp/nothing"

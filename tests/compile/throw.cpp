@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions that throw exceptions in every possible place. The program is built in several ways.
+// Benchmark functions that throw exceptions in every possible place.
 #include "kbench.h"
 #include <stdexcept>
 

@@ -8,7 +8,7 @@
 here=tests/compile
 if ! have $CXX; then skip "no C++ compiler" && finish; fi
 of() { sed -n "s,.*\"name\": *\"$1\".*,&,p" "$tmp/all.jsonl"; }
-# threw WHAT NAME MESSAGE: checks that the case failed with CRASHED and this message
+# threw WHAT NAME MESSAGE: the case must fail with CRASHED and this message
 threw() {
     case $(of "$2") in
     *'"status":"failed"'*'CRASHED'*"\"message\":\"$3"*) pass ;;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Runs ptxas on the kernels with wgmma. ptxas must not serialise wgmma instructions or spill registers. Serialised
-# instructions and spills cost more than half of the speed, but ptxas reports them only as notes, so compilation
-# succeeds. Builds for architectures other than sm_90a must not contain the kernels with wgmma.
+# ptxas must not serialise wgmma instructions, and the kernels with wgmma must not spill registers. Both cost more
+# than half of the speed, but ptxas reports them only as notes. Builds for other architectures than sm_90a must not
+# contain these kernels.
 # only in make test-all
 . tests/lib.sh
 
@@ -52,7 +52,7 @@ const char* all(const kbk_args* a) {
     return a->s.causal ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
 }
 EOT
-# A deliberate error, which must be found: the kernel uses results while the wgmma instruction is in flight.
+# A deliberate error that must be found: results are used while the wgmma instruction is in flight.
 cat > "$tmp/planted.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
@@ -73,7 +73,6 @@ __global__ void __launch_bounds__(128) planted(float* out, int n) {
 #endif
 }
 EOT
-# notes FILE: prints the notes of ptxas for sm_90a
 notes() {
     run $NVCC $strict -O3 -gencode=arch=compute_90a,code=sm_90a -DEACH_TYPE -Xptxas -v $trap -c "$tmp/$1.cu" -o "$tmp/$1.o"
     check_rc "$1.cu for sm_90a" 0
@@ -81,8 +80,8 @@ notes() {
 }
 trap=
 serialised='C75(08|1[0-5]|17|19|20)|[Ss]erializ'
-# clean FILE KERNELS AT_LEAST: checks that at least AT_LEAST kernels of FILE match the pattern KERNELS, and that
-# none of them is serialised or spills
+# clean FILE KERNELS AT_LEAST: at least AT_LEAST kernels of FILE match KERNELS, and none of them is serialised or
+# spills
 clean() {
     notes "$1"
     if grep -qE "$serialised" "$tmp/$1.log"; then fail "$1: $(grep -E "$serialised" "$tmp/$1.log" | head -n 3)"; else pass; fi
@@ -98,9 +97,9 @@ for type in __half __nv_bfloat16 float; do
     if grep -qE "entry function '.*kbki_wg_ring_k.*($mangled)" "$tmp/products.log"; then pass; else fail "products: none of $type"; fi
 done
 clean attention 'kbki_fa_k|kbk_attention_fwd_(flashws|pingpong)_k' 20
-clean backward 'kbki_fab_k' 8
-trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too
-clean backward 'kbki_fab_k' 8
+clean backward 'kbk_attention_bwd_flashws_k' 8
+trap=-DKBK_TRAP_AFTER=2 # also with the clock that ends a wait
+clean backward 'kbk_attention_bwd_flashws_k' 8
 trap=
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not reported"; fi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Implementations on the CPU whose difference is known. Each operation has four identical implementations ("same_0",
-// the baseline, to "same_3") and one that takes 5 % longer because of an additional chain of multiplications. The
-// functions move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB, in 0.5 us to a few ms.
-// Driven by equal_implementations.py.
+// Implementations on the CPU whose difference is known. Each operation has four identical implementations
+// ("same_0", the baseline, to "same_3") and one that takes 5 % longer because of an additional chain of
+// multiplications. The functions move memory, reduce, multiply, count and gather, on buffers of 4 KiB to 16 MiB,
+// in 0.5 us to a few ms.
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -49,7 +49,6 @@ ALONE static float gather_k(const int32_t* x, const float* from, float* y, int64
 
 // --- 5 % more ---
 
-// Returns the end of a chain of multiplications; each multiplication depends on the previous one.
 ALONE static uint64_t chain(uint64_t x, int64_t steps) {
     for (int64_t i = 0; i < steps; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
@@ -65,7 +64,8 @@ typedef struct work {
     void* y;
 } work;
 
-// Runs the kernel, which depends on `after`, and then a number of steps, which depend on the kernel's last value.
+// The kernel depends on `after`, and the steps depend on the kernel's last value, so neither can overlap the
+// other.
 ALONE static uint64_t turn(const work* w, uint64_t after, int64_t steps) {
     uint64_t zero = 0;
     __asm__ __volatile__("" : "+r"(zero));
@@ -87,8 +87,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Returns the time of a run in ns; if w is NULL, a run consists of the multiplications alone. The time is the
-// minimum of 15 batches of at least 50 us, because other programs may use the processor at the same time.
+// Returns the time of a run in ns, or of the multiplications alone if w is NULL. The minimum of 15 batches
+// excludes disturbances by other programs.
 static double turn_ns(const work* w, int64_t steps) {
     double least = INFINITY;
     int64_t batch = 1;

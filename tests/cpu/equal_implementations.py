@@ -8,8 +8,8 @@ The script writes every comparison, without samples, to OUT.json. The exit code 
 --full, at least 200 comparisons of equal implementations are required, and at most 5 % of them may be called
 different. Of the implementations that are 5 % slower and take at least 1.5 us, at least 95 % must be found; this
 limit applies only if other programs used less than 2 % of the processors. With --short, at least 30 comparisons of
-equal implementations are required. With --short, the number of false differences fails the test if a true rate of
-5 % would reach this number in fewer than 1 of 1,000 runs; slower implementations are only counted.
+equal implementations are required. With --short, the test fails if a true rate of 5 % would give this number of
+false differences in fewer than 1 of 1,000 runs; slower implementations are only counted.
 """
 import json
 import math

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Chains of dependent multiplications, whose times have known ratios: from 8 multiplications (a few ns) to a
 // million (about a ms). Short chains are straight-line code; long chains are loops, whose overhead overlaps the
-// chain. The chains run in interleaved rounds, so that the processor's clock is the same for all. Driven by
-// linear.sh.
+// chain. The chains run in interleaved rounds, so that the processor's clock is the same for all.
 #include "kbench.h"
 
 // One multiplication, which the compiler can neither precompute nor remove because of the inline assembly.

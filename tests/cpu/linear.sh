@@ -10,16 +10,14 @@ plain linear tests/cpu/linear.c -O2
 reader
 run "$tmp/linear" --fast --quiet --json "$tmp/linear.json"
 check_rc "run" 0
-# prints a line per length: number of multiplications, ns per run, and time per multiplication relative to the
-# baseline, from interleaved rounds
+# prints for each length: number of multiplications, ns per run, time per multiplication relative to the baseline
 "$tmp/flat" "$tmp/linear.json" | awk -F'\t' '
     $2 == "implementation" { n = substr($3, 3) + 0; if (!first) first = n }
     $2 == "time_ms" { ns = $3 * 1e6 }
     $2 == "speedup" { printf "%d %.4f %.4f\n", n, ns, first / n / $3 }' | sort -n > "$tmp/steps.txt"
 check_same "lengths" "$(wc -l < "$tmp/steps.txt" | tr -d ' ')" 14
 while read -r n ns ratio; do
-    # allows a deviation of 3 %, or of 8 % from 100 us on, because the clock of a busy processor changes within a
-    # round
+    # the tolerance is larger from 100 us on, because the clock of a busy processor changes within a round
     check "$n steps take $ns ns, each $ratio of what it takes in 256" \
         awk -v x="$ratio" -v ns="$ns" 'BEGIN { bar = ns < 1e5 ? 0.03 : 0.08; exit !(x > 1 - bar && x < 1 + bar) }'
 done < "$tmp/steps.txt"

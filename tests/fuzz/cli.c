@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Fuzz target: arbitrary bytes as a command line, one word per line. The command line must either be rejected with
-// one line on stderr, or give a valid plan of cases. A second call must give the same plan. No case is run.
+// one line on stderr, or give a valid plan of cases. A second call must give the same plan.
 #include "fuzz.h"
 
 static void body(kb_state* kb) {
@@ -24,7 +24,7 @@ static void look(const kbi_options* o) {
     if (!(kbi_wanted.alpha > 0) || !(kbi_wanted.threshold >= 0) || !(kbi_wanted.noise >= 0) || o->procs < 1) abort();
 }
 
-// Returns the list of cases that a command line selects; NULL: the command line is rejected.
+// NULL: the command line is rejected.
 static char* chosen(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
@@ -32,7 +32,7 @@ static char* chosen(int argc, char** argv) {
     kbi_registered all = kbi_registry();
     fuzz_said();
     kbi_options_default(&o);
-    kbi_process.quiet = true; // errors only
+    kbi_process.quiet = true;
     bool parsed = kbi_options_parse(&o, argc, argv), good = parsed && kbi_plan_make(&plan, &o, &all);
     if (fuzz_said() != !good) abort();
     if (parsed) look(&o);

@@ -3,7 +3,7 @@
 // (-fsanitize=fuzzer -DFUZZER) fuzz.h has a main function with the arguments SECONDS and FILES: for SECONDS, it
 // runs the target with random mutations of the files, into which it also inserts words of the tested format.
 #include <stdio.h>
-static FILE* said_to; // where kbench.h writes messages
+static FILE* said_to;
 #undef stderr
 #define stderr said_to
 #include "kit.h"
@@ -11,7 +11,7 @@ static FILE* said_to; // where kbench.h writes messages
 
 static char said[1 << 16];
 
-// Returns the number of lines that were written since the last call and fitted into the buffer.
+// Returns the number of lines written since the last call, as far as they fitted into the buffer.
 static inline int fuzz_said(void) {
     int n = 0;
     if (!said_to) said_to = fmemopen(said, sizeof said, "w");
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
     int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
 
 static uint64_t fuzz_state = 1;
-static size_t fuzz_any(size_t n) { // below n
+static size_t fuzz_any(size_t n) {
     fuzz_state ^= fuzz_state << 13, fuzz_state ^= fuzz_state >> 7, fuzz_state ^= fuzz_state << 17;
     return n ? (size_t)(fuzz_state % n) : 0;
 }

@@ -16,8 +16,7 @@ if len(sys.argv) != 2:
 
 
 def medians(pattern):
-    """Returns for each case name CUPTI's time and kbench's time minus CUPTI's time, in us. The value of a name is
-    None if a process has no time for this case."""
+    """Returns for each case name CUPTI's time and kbench's time minus CUPTI's time, in us."""
     seen = {}
     files = sorted(glob.glob(f"{sys.argv[1]}/{pattern}"))
     if not files:

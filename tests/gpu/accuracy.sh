@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: corrected times agree with CUPTI's durations of the same kernels. Groups of samples timed by events
-# alternate with groups timed by CUPTI. The test is skipped without CUPTI.
+# On a GPU: corrected times agree with CUPTI's durations of the same kernels.
 . tests/lib.sh
 
 build "accuracy.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/accuracy.cu -o "$tmp/accuracy"

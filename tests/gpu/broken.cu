@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks that break the device, its context or kb->stream for the process, each followed by a correct one. Driven
-// by broken.sh.
+// Benchmarks that break the device, its context or kb->stream for the process, each followed by a correct one.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

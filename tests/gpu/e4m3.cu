@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that `select` can choose, and others). The
-   kernels must decode each of the 256 values in A and in B. The kernels must add each product exactly once, at
-   every kind of incomplete tile, with and without split-K; sums of integers show this. Sums must be promoted to
-   f32, so that a long K loses no precision. The kernels must write all of C and nothing else, and multiply C by
-   both scales. The kernels must reject operands that TMA does not support. After the tests, the program shows how
-   far results on random numbers differ from sums in f32, and measures the speed of the kernels.
+   kernels must decode each of the 256 values in A and in B, and add each product exactly once, at every kind of
+   incomplete tile, with and without split-K. Sums must be promoted to f32, so that a long K loses no precision.
+   The kernels must write all of C and nothing else, and multiply C by both scales. The kernels must reject
+   operands that TMA does not support.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/e4m3.cu -o e4m3 && ./e4m3 [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -15,9 +14,9 @@
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that together
-   exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The program prints a line per failure. The
-   exit code is 0 without failures, 1 after failures, and 77 without a GPU. */
+   Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that
+   together exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The exit code is 0 without
+   failures, 1 after failures, and 77 without a GPU. */
 #if !defined(HOPPER_NO_TRAP) && !defined(KBK_TRAP_AFTER)
 #define KBK_TRAP_AFTER 2
 #endif
@@ -38,7 +37,7 @@ static_assert(KBKI_MAP_8 == CU_TENSOR_MAP_DATA_TYPE_UINT8, "a number of cuda.h")
 
 typedef __nv_bfloat16 bf16;
 typedef kbk_e4m3 byte;
-static int split_k; // `split` of the configurations
+static int split_k;
 template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     return kbki_e4m3_run<byte>(a, { Way, split_k, 0, 0 }, st);
 }
@@ -140,7 +139,6 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16
             atomicAdd(v + 2, 1ull);
     }
 }
-// Adds the squares of a - b to sums[0] and the squares of b to sums[1].
 __global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -151,7 +149,6 @@ __global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 __global__ void decode_k(float* x) { x[threadIdx.x] = kbki_float(byte{ (uint8_t)threadIdx.x }); }
-// Keeps the stream busy while the host queues the timed launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -278,8 +275,7 @@ static void try_promotion() {
     const shape s = { 128, 128, 65536 };
     std::vector<uint8_t> x((size_t)(s.m * s.k), 0);
     for (int64_t m = 0; m < s.m; m++)
-        for (int64_t k = 0; k < s.k; k++)
-            x[(size_t)(m * s.k + k)] = k < 128 ? 0x58 : k % 32 == 5 ? 0x38 : 0x00; // 16; 1
+        for (int64_t k = 0; k < s.k; k++) x[(size_t)(m * s.k + k)] = k < 128 ? 0x58 : k % 32 == 5 ? 0x38 : 0x00;
     put(a_all, x.data(), x.size());
     put(b_all, x.data(), x.size());
     try_rungs(a_all, b_all, s, 0, "a long sum");

@@ -2,7 +2,7 @@
 // Implementations whose difference in time is known. Each operation has four implementations with identical source
 // ("same_0", the baseline, to "same_3"), and two that take 2 and 5 % longer, because the thread block that ends
 // last waits before it ends. The kernels move memory, multiply, reduce, add atomically and gather, in 1 us to 1
-// ms. Driven by equal_implementations.py.
+// ms.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
@@ -43,7 +43,7 @@ template <int Which> __global__ void axpy_k(const float* x, float* y, int n, tai
     tail_of(t);
 }
 
-template <int Which> __global__ void sums_k(const float* x, float* y, int n, tail t) { // rows of 1024
+template <int Which> __global__ void sums_k(const float* x, float* y, int n, tail t) {
     head_of(t);
     __shared__ float part[8];
     for (int row = blockIdx.x; row < n / 1024; row += gridDim.x) {
@@ -58,7 +58,7 @@ template <int Which> __global__ void sums_k(const float* x, float* y, int n, tai
     tail_of(t);
 }
 
-template <int Which> __global__ void product_k(const float* x, float* y, int n, tail t) { // y = x x, n by n
+template <int Which> __global__ void product_k(const float* x, float* y, int n, tail t) {
     head_of(t);
     __shared__ float a[16][17], b[16][17];
     int r = threadIdx.x / 16, c = threadIdx.x % 16, tiles = n / 16;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU with PyTorch: the Python examples run unchanged and print their results. PYTHON is the interpreter;
-# EXAMPLES_OUT is a folder for the tables and records of the examples.
+# On a GPU with PyTorch: the Python examples run unchanged and print their results. EXAMPLES_OUT is a folder for
+# their tables and records.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

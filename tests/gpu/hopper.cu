@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration (tile
-   shape, cluster, split-K) that the variant `select` can choose. Tests the variant `mmapipe` with split-K, and the
-   primitives of the kernels with wgmma. Results must be exact on integers, in every layout and with every kind of
-   incomplete tile. The kernels must write all of C and nothing else. The kernels must accept operands that TMA
-   supports, and reject all other operands. After the tests, the program measures the speed of the kernels.
+/* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration
+   (tile shape, cluster, split-K) that the variant `select` can choose. Tests the variant `mmapipe` with split-K,
+   and the primitives of the kernels with wgmma. Results must be exact on integers, in every layout and with every
+   kind of incomplete tile, and nothing outside of C may be written. The kernels must accept operands that TMA
+   supports, and reject all other operands.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -22,9 +22,9 @@
    The inputs of the checks are -1, 0 and 1. Sums of a few thousand such products are exact in every type, also in
    16 bits, so a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20
    launches, in interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed
-   as well, if it is installed. With --graph, the buffers stay in L2, and the time of a
-   CUDA graph is subtracted from the time of a graph with twice as many launches. The program prints a line per
-   failure. The exit code is 0 without failures, 1 after failures, and 77 without a GPU. */
+   as well, if it is installed. With --graph, the buffers stay in L2, and the time of a CUDA graph is subtracted
+   from the time of a graph with twice as many launches. The exit code is 0 without failures, 1 after failures, and
+   77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif
@@ -53,11 +53,9 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    // launchers of the variant for f16, bf16 and f32, for matmul and (batched) for bmm; NULL: the variant does not
-    // exist
     kbk_launch_fn launch[3], batched[3];
     bool any;                            // whether the variant accepts rows that are not 16-byte aligned
-    bool way;                            // whether the variant is a configuration of `select`
+    bool way;
 };
 static kbki_wg_choice how; // `split` and `along_n` of the configurations
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
@@ -112,8 +110,7 @@ static const char *only_rung, *only_dtype; // options
 static shape only_shape;
 static bool quick, sanitize, ways, graphs, sustained;
 static cudaStream_t stream;
-static char* work;                            // workspace
-// size of the workspace: room for transposed copies of two f32 matrices of 8192 x 8192
+static char* work; // workspace
 static size_t work_bytes = (size_t)640 << 20;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -131,14 +128,12 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// Fills x with the integers -1, 0 and 1, or with uniform numbers in [-1, 1).
 template <class T> __global__ void fill_k(T* x, int64_t n, uint32_t seed, bool integers) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
         x[i] = (T)(integers ? (float)(int)(r % 3) - 1 : (float)(r >> 8) * 0x1p-23f - 1);
     }
 }
-// Computes the reference product in tiles of 32 x 32; the FMAs of each element are executed one after another.
 // A[i,k] is at i * am + k * ak.
 template <class T>
 __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, int64_t am, int64_t ak, int64_t bk,
@@ -157,14 +152,12 @@ __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, i
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (T)sum;
 }
 struct verdict {
-    // bad: number of wrong elements; first: index of the first wrong element; outside: number of overwritten guard
-    // bytes
     unsigned long long bad, first, outside;
 };
 template <class T> struct bits { typedef unsigned short word; };
 template <> struct bits<float> { typedef uint32_t word; };
-// Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values, and all other
-// bytes must be 0xFF. If want is NULL, no byte may have been written: the bytes of C must be 0xFF, too.
+// The n elements of C from byte `at` on must be `want`, and all other bytes 0xFF. If want is NULL, no byte may
+// have been written: the bytes of C must be 0xFF, too.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* want, int64_t n, verdict* v) {
     typedef typename bits<T>::word word;
@@ -181,7 +174,6 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* w
             atomicAdd(&v->outside, 1ull);
     }
 }
-// Adds the squares of a - b to sums[0] and the squares of b to sums[1].
 template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -192,8 +184,8 @@ template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n,
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 
-// Keeps the stream busy while the host queues the timed launches, so that the times of short kernels do not
-// include gaps between launches.
+// Keeps the stream busy while the host queues the timed launches; otherwise short kernels would have gaps between
+// launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -223,12 +215,13 @@ static bool wanted(const rung& r, int dtype, shape s) {
     return (!only_rung || !strcmp(only_rung, r.name)) && (!only_dtype || !strcmp(only_dtype, dtype_name[dtype])) &&
            launcher(r, dtype, s);
 }
-template <class T> static bool takes(const rung& r, const T* a, const T* b, shape s, int layout) {
+template <class T> static bool takes(const rung& r, const T* a, const T* b, const void* c, shape s, int layout) {
     const int64_t width = 16 / (int64_t)sizeof(T);
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
     if (sizeof(T) == 4) return s.k % width == 0 && aligned;
+    if (!strcmp(r.name, "tma")) aligned = aligned && s.n % width == 0 && (uintptr_t)c % 16 == 0; // TMA also stores C
     return lda % width == 0 && ldb % width == 0 && aligned;
 }
 
@@ -247,15 +240,15 @@ static int word_of(const char* variant) {
         if (!strcmp(names[i], variant)) return i;
     return -1;
 }
-// Launches a kernel once and checks its results. off: C starts this number of elements after a 16-byte boundary.
+// off: C starts this number of elements after a 16-byte boundary.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
     const int dtype = dtype_of<T>;
     const int64_t size = sizeof(T), n = many(s) * s.m * s.n, at = GUARD + size * off, bytes = at + size * n + GUARD;
     verdict zero = { 0, ~0ull, 0 }, v;
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
-    bool can = takes(r, a, b, s, layout);
-    if (!r.way) // passes exactly the workspace size that the variant requires
+    bool can = takes(r, a, b, args.out[0], s, layout);
+    if (!r.way)
         args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, (int)sizeof(T), word_of(r.name))
                                    : kbki_scratch_matmul(&args.s, (int)sizeof(T), word_of(r.name));
     cuda(args.workspace_bytes <= work_bytes ? cudaSuccess : cudaErrorInvalidValue,
@@ -291,8 +284,6 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-// Tests all variants or, if by_way is true, all configurations of the variant `select`: with each kind of split-K,
-// and with clusters along M and along N.
 template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
     const int dtype = dtype_of<T>;
     fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
@@ -306,8 +297,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         how = {};
     }
 }
-// Uses more inputs, at neighbouring addresses, than the cache of tensor maps has entries. Each
-// launch must use the tensor map of its own input.
+// Uses more inputs, at neighbouring addresses, than there are cached tensor maps: each launch must use its own
+// input's map.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
     const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
@@ -318,7 +309,7 @@ template <class T> static void try_addresses(const bench<T>& x, int layout) {
         for (const rung& r : rungs)
             if (wanted(r, dtype, s) && !r.way) try_one(x, r, a, b, s, layout, 0);
     }
-    for (int i = 0; i < 2; i++) { // tests operands that are shifted by one element
+    for (int i = 0; i < 2; i++) {
         const T *a = x.a + (i == 0), *b = x.b + (i == 1);
         reference(a, b, x.want, s, layout);
         for (const rung& r : rungs)
@@ -343,8 +334,6 @@ static const shape batches[] = {
     { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
     { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
 };
-// Tests each configuration of the variant `select` by its name, because `select` itself chooses only a few
-// configurations for small shapes.
 template <class T> static void try_ways(const bench<T>& x, int layout) {
     static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
     for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
@@ -354,14 +343,12 @@ template <class T> static void try_ways(const bench<T>& x, int layout) {
     for (const shape& s : large_shapes)
         if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
 }
-// Tests 1 to 64 rows in K-major layout, for which select has special kernels, with incomplete tiles of columns and
-// of K.
 template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 520, 1033, 2000, 3592, 6413 }, depths[] = { 264, 1032, 1528, 4200 };
     static const int rows[] = { 1, 7, 8, 9, 15, 16, 17, 24, 32, 33, 57, 64 };
     for (int i = 0; i < 12 * 20; i += sanitize ? 37 : quick ? 7 : 1)
         try_shape(x, { rows[i / 20], columns[i / 4 % 5], depths[i % 4] }, KBK_NT, i / 20 % 2);
-    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1) // products large enough for tensor copies
+    for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1)
         for (int i = 0; i < 4; i++) try_shape(x, { m, 8200 + i / 2 * 3, 4096 + i % 2 * 8 }, KBK_NT, m % 2);
 }
 template <class T> static void try_all(const bench<T>& x) {
@@ -439,7 +426,6 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 }
 template <class T, int Width> static void probe(const bench<T>& x) {
     const int dtype = dtype_of<T>;
-    // all sizes are smaller than the boxes of the tensor maps
     const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES;
     kbki_map a = {}, b = {}, c = {};
     verdict zero = { 0, ~0ull, 0 }, v;
@@ -491,8 +477,8 @@ static const struct {
     { { 4096, 4096, 16384 }, KBK_NT, BF16 },    { { 16384, 4096, 4096 }, KBK_NT, BF16 },
     { { 8192, 8192, 1024 }, -1, BF16 },         { { 8192, 50304, 768 }, KBK_NT, BF16 },
     { { 256, 256, 131072 }, KBK_NT, BF16 | 4 }, { { 16, 8192, 8192 }, KBK_NT, BF16 },
-    { { 8205, 5921, 2949 }, KBK_NT, BF16 }, // rows are not 16-byte aligned
-    { { 512, 2048, 1024, 128 }, -1, BF16 | 4 }, { { 1024, 1024, 128, 256 }, -1, BF16 | 4 },
+    { { 8205, 5921, 2949 }, KBK_NT, BF16 },     { { 512, 2048, 1024, 128 }, -1, BF16 | 4 },
+    { { 1024, 1024, 128, 256 }, -1, BF16 | 4 },
 };
 static double median(float* t, int n) {
     std::sort(t, t + n);
@@ -535,8 +521,6 @@ template <class T> static const char* launch(int which, const kbk_args* a) {
     return "built without cuBLAS";
 #endif
 }
-// Returns the norm of the difference between a variant's result and that of cuBLAS, relative to the norm of
-// cuBLAS's result.
 template <class T> static void compare_norms(T* c, T* other, shape s, int which, int layout, const kbk_args* with) {
     const int dtype = dtype_of<T>;
     static double* sums;
@@ -565,8 +549,7 @@ static void print_or_dash(bool there, const char* format, double x, int width) {
     printf("%*s", width, text);
 }
 static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
-// Sets of operands and results that launches use in rotation and that together exceed L2, and the variants that
-// support these operands.
+// Sets of operands and results that launches rotate through and that together exceed L2.
 template <class T> struct rotation {
     shape s;
     int layout, sets, turn = 0;
@@ -729,8 +712,6 @@ template <class T> static pace burst(rotation<T>& of, int v) {
     while (cudaStreamQuery(stream) == cudaErrorNotReady) mhz = nvml.mhz();
     return { median<LAUNCHES>(spans.data()), (double)mhz, 0 };
 }
-// Launches the variant v for one second to reach steady state, and then for two timed seconds. Queues the next
-// group of launches while the previous group runs.
 template <class T> static pace sustain(rotation<T>& of, int v, double ms) {
     int portion = (int)(20 / ms) + 1, clocks = 0, launches = 0;
     const int settle = (int)(1000 / ms / portion) + 1, end = 3 * settle;

@@ -4,7 +4,6 @@
    reference in double precision only by the rounding of 16-bit values and f32 sums. A kernel must write all of o
    and lse and nothing else, and reject shapes that TMA does not support. For attention backward (rung 7), the
    gradient of each row must go only to the key that the row matches, and dk and dv must be bitwise reproducible.
-   After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -20,8 +19,8 @@
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
    A printed time is the median over rounds. In each round, CUDA events measure 20 launches of the kernel and 20
-   launches of flashmma. The buffers of all launches together exceed the L2 cache. The test program prints one line
-   per failure. Exit code: 0 if all tests pass, 1 after failures, 77 without a GPU. */
+   launches of flashmma. The buffers of all launches together exceed the L2 cache. Exit code: 0 if all tests pass,
+   1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #ifndef KBK_TRAP_AFTER
 #define KBK_TRAP_AFTER 2
@@ -42,7 +41,6 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-// Launches flashpp with a fixed number of warpgroups per CTA, for any shape.
 template <class T, class At128, class At64> static const char* fwd_groups(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
@@ -69,11 +67,10 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     const char* why = kbki_attn_back_args(a, &io);
     if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, Stay>>(io, st)
-                           : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64, Stay>(io, st)
+                           : kbki_fab_launch<T, 128, Stay>(io, st);
 }
-// Launches flashmma. For d = 128, this function selects flashmma's configuration for GPUs that have less shared
-// memory than this GPU.
+// For d = 128, this function selects flashmma's configuration for GPUs that have less shared memory than this GPU.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
@@ -99,7 +96,7 @@ enum { MATCH, ALIKE, RANDOM, SPOILED, WIDE, FILLS };
 static const char* const fill_name[] = { "one match", "all alike", "random", "NaN and infinity", "wide scores" };
 
 static int passed, failed, skipped;
-static const char *only_rung, *only_dtype, *only_dir; // options
+static const char *only_rung, *only_dtype, *only_dir;
 static shape only_shape;
 static bool quick, sanitize;
 static cudaStream_t stream;
@@ -129,7 +126,6 @@ __device__ inline float uniform(uint32_t seed, int64_t i) {
 __device__ inline float code(int64_t key, int c) { return uniform(11, key * 128 + c) < 0 ? -11.0f : 11.0f; }
 __device__ inline float special(int which) { return __uint_as_float(which ? 0x7FC00000u : 0x7F800000u); }
 
-// description of the input tensors, which hold all heads one after another
 struct inputs {
     int fill, n, d, causal, heads;
 };
@@ -157,9 +153,8 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
     }
 }
 /*  Computes the reference in double precision, one CTA per row. allowed: the tolerance of each element. Rounding a
-    probability to 16 bits gives a relative error of at most `unit`. The tolerance is the sum of three terms: five
-    times the root of the sum of the squared errors of the probabilities, the rounding of the result, and the
-    errors of f32. */
+    probability to 16 bits gives a relative error of at most `unit`. The tolerance is five times the root of the
+    sum of the squared errors of the probabilities, plus the rounding of the result, plus the errors of f32. */
 template <class T>
 __global__ void __launch_bounds__(128)
     reference_k(const T* q, const T* k, const T* v, double* o, double* allowed, double* lse, inputs in) {
@@ -200,10 +195,7 @@ __global__ void __launch_bounds__(128)
     if (t == 0) lse[line] = base + log(sum);
 }
 struct verdict {
-    // bad, bad_lse: number of wrong elements in the results and in lse. first, first_lse: index of the first wrong
-    // element. outside: number of overwritten guard bytes.
     unsigned long long bad, first, outside, bad_lse, first_lse;
-    // result, expected value and tolerance of one wrong element
     float got, want, may;
 };
 // Compares the bytes [raw, raw + bytes) with the n expected results `wanted`. The results start at byte `at`, and
@@ -233,8 +225,8 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const doub
     }
 }
 
-// Keeps the stream busy while the host queues the timed launches. Without this delay, the times of short kernels
-// would include the gaps between launches.
+// Keeps the stream busy while the host queues the timed launches; otherwise short kernels would have gaps between
+// launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -253,9 +245,9 @@ static bool wanted_dtype(int dtype) { return !only_dtype || !strcmp(only_dtype, 
 
 // --- the checks
 
-template <class T> struct bench { // buffers that are large enough for all shapes
+template <class T> struct bench {
     T *q, *k, *v;
-    char *o, *lse; // guard, results, guard
+    char *o, *lse;
     double *want, *allowed, *want_lse;
     verdict* v_out;
 };
@@ -272,8 +264,8 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
                (long long)v.first_lse % s.n);
     printf("\n"), fflush(stdout);
 }
-// Launches a kernel once and checks its results. off: number of elements between a 16-byte boundary and the start
-// of o. operand: index of an input that starts one element after a 16-byte boundary; -1: every input is aligned.
+// off: number of elements between a 16-byte boundary and the start of o. operand: index of an input that starts
+// one element after a 16-byte boundary; -1: every input is aligned.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
@@ -312,7 +304,7 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
                : operand >= 0 ? ", an input misaligned by one element"
                               : "",
                text, v);
-    if (e != cudaSuccess) { // after a device error, every later CUDA call of this process fails
+    if (e != cudaSuccess) {
         printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
@@ -320,15 +312,14 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
 template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
-    // scores are read in pairs, so the shared memory has room for two more values than a row has scores
     reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)(s.n + 2) * sizeof(double), stream>>>(
         x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
     try_one(x, r, s, fill, 0, -1);
     if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
     for (int operand = 0; operand < 3 && s.n == 17 && fill == RANDOM; operand++) try_one(x, r, s, fill, 0, operand);
 }
-// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the tensor
-// map of its own input.
+// Uses more inputs, at neighbouring addresses, than there are cached tensor maps: each launch must use its own
+// input's map.
 template <class T> static void try_addresses(bench<T> x, const rung& r) {
     shape s = { 2, 136, 64, 1 };
     T *q = x.q, *k = x.k, *v = x.v;
@@ -338,8 +329,7 @@ template <class T> static void try_addresses(bench<T> x, const rung& r) {
     }
 }
 static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
-// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles. Some
-// shapes have many heads, and some have long rows.
+// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles.
 static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
                               { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
                               { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
@@ -356,7 +346,7 @@ template <class T> static void try_all(const bench<T>& x, const rung& r) {
                 for (int fill = 0; fill < FILLS; fill++) {
                     if ((sanitize && (lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     try_shape(x, r, { lengths[i] > 1000 ? 2 : 3, lengths[i], d, causal }, fill);
-                    if (failed - before > 40) { // 40 failures are enough to find the cause
+                    if (failed - before > 40) {
                         printf("FAIL: %s: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
@@ -379,8 +369,7 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
-    // the device must be synchronised before the launch, because a memset of memory that the host can access is
-    // not ordered with the stream
+    // a memset of memory that the host can access is not ordered with the stream
     CUDA(cudaDeviceSynchronize());
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
@@ -400,7 +389,6 @@ static const char* const back_name[] = { "dq", "dk", "dv" };
 template <class T> struct back {
     T* in[5]; // do, q, k, v, o
     float* lse;
-    // out: guard bytes, results, guard bytes; work: scratch memory; again: results of an earlier launch
     char *out[3], *work, *again;
     double *want[3], *allowed[3], *dots, *sizes, *o, *o_allowed, *want_lse;
     verdict* v_out;
@@ -425,9 +413,8 @@ __global__ void back_lse_k(const double* from, float* to, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         to[i] = (float)from[i];
 }
-// Writes one kind of special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v. Some rows
-// see no key. The causal mask must not hide NaN in do or k, or infinity in q, because products with masked values
-// are not skipped.
+// Writes one kind of special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v. The
+// causal mask must not hide NaN in do or k, or infinity in q, because products with masked values are not skipped.
 template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
     int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
     int64_t first = (int64_t)head * n;
@@ -449,9 +436,8 @@ template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
 }
 /*  Computes the reference in double precision, with one CTA per row (for dq) or, if Keys is true, one CTA per key
    (for dk and dv). p and ds are each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is
-   the sum of three terms: five times the root of the sum of the squared rounding errors of p and ds, the rounding
-   of the result, and the errors of f32. The f32 error of the scores is assumed to be equal for all pairs of row
-   and key. */
+   five times the root of the sum of the squared rounding errors of p and ds, plus the rounding of the result, plus
+   the errors of f32. */
 template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
     extern __shared__ double scores[];
     double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;
@@ -503,9 +489,9 @@ template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int
     a.workspace = x.work, a.workspace_bytes = back_scratch(a);
     return a;
 }
-// Launches a kernel once and checks its results. off: number of elements between a 16-byte boundary and the start
-// of the results. operand: index of the input that starts one element after a 16-byte boundary; -1: every input is
-// aligned. as_is: no reference was computed, so the results are compared with the results of an earlier launch.
+// off: number of elements between a 16-byte boundary and the start of the results. operand: index of the input
+// that starts one element after a 16-byte boundary; -1: every input is aligned. as_is: no reference was computed,
+// so the results are compared with the results of an earlier launch.
 template <class T>
 static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
@@ -553,7 +539,6 @@ static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off
                    (long long)v[k].first % s.d, v[k].got, v[k].want, v[k].may);
         printf("\n"), fflush(stdout);
         if (e == cudaSuccess) continue;
-        // after a trap, every CUDA call fails
         printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
@@ -562,7 +547,6 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     const int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d;
     back_fill_k<T><<<1024, 256, 0, stream>>>(x, in);
-    // scores are read in pairs, so the shared memory has room for two more values than a row has scores
     reference_k<T><<<(unsigned)rows, 128, (size_t)(s.n + 2) * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o,
                                                                            x.o_allowed, x.want_lse, in);
     back_lse_k<<<64, 256, 0, stream>>>(x.want_lse, x.lse, rows);
@@ -579,17 +563,15 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     }
     kbk_args a = back_arguments(x, s, GUARD);
     CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
-    // if the launch fails, back_one() repeats the launch and prints the reason
+    // back_one() repeats a launch that failed, and prints the reason
     r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream);
     for (int k = 0; k < 2; k++)
         CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
 }
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
-// Shapes with more tiles than the device has SMs: some have many heads, and some have long rows.
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
-// shapes for which several launches must give the same bits
 static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } };
 template <class T> static void back_all(const back<T>& x, const rung& r) {
     const int before = failed;
@@ -604,7 +586,7 @@ template <class T> static void back_all(const back<T>& x, const rung& r) {
                 for (int fill = 0; fill < BACK_FILLS; fill++) {
                     if ((sanitize && (back_lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     back_shape(x, r, { 4, back_lengths[i], d, causal }, fill, true);
-                    if (failed - before > 40) { // 40 failures are enough to find the cause
+                    if (failed - before > 40) {
                         printf("FAIL: %s backward: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
@@ -644,7 +626,7 @@ template <class T> static void check_back(const rung& r) {
     void* all[] = { x.dots, x.sizes, x.want_lse, x.lse, x.work, x.o, x.o_allowed, x.again, x.v_out };
     for (void* p : all) CUDA(cudaFree(p));
 }
-template <class T> static void allow_shared() { // allows shared memory for one row of the longest shapes
+template <class T> static void allow_shared() {
     CUDA(cudaFuncSetAttribute(reference_k<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, false>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, true>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
@@ -664,7 +646,6 @@ __global__ void same_k(float* x, int64_t n, float value) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         x[i] = value;
 }
-// TFLOP/s of flashmma and of another rung, with the FLOPs of kbk_attention_fwd_flops.
 template <class T> static void time_shape(const rung& r, shape s, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     const rung* both[2] = { &older, &r };
@@ -713,7 +694,6 @@ static void time_rung(const rung& r, size_t l2) {
             }
 }
 
-// The same for backward, with the FLOPs of kbk_attention_bwd_flops.
 template <class T> static void time_back(const rung& r, shape s, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     const rung* both[2] = { &older_back, &r };
@@ -788,7 +768,7 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
         else if (!strcmp(word, "--shape") && more) {
             shape s = { 0, 0, 0, 0 };
             if (sscanf(argv[++i], "%dx%dx%d", &s.heads, &s.n, &s.d) != 3 || s.heads < 1 || s.n < 1) return 0;
-            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0; // the reference keeps a row in shared memory
+            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0;
             only_shape = s;
         } else
             return 0;
@@ -823,7 +803,6 @@ int main(int argc, char** argv) {
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
     CUDA(cudaMalloc((void**)&tickets, KBK_TICKETS)), CUDA(cudaMemset(tickets, 0, KBK_TICKETS));
     allow_shared<__half>(), allow_shared<bf16>();
-    // the times of a rung are printed before the next rung starts, because a device error would end the program
     for (const rung& r : rungs) {
         int were = failed;
         if ((only_rung && strcmp(only_rung, r.name)) || (only_dir && strcmp(only_dir, "fwd"))) continue;

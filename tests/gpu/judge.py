@@ -28,20 +28,17 @@ sys.path.insert(0, here)
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
 # flags that the judge may raise for an honest function
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "CLOCK_UNCHECKED"}
-# functions that take longest, because they compile or their timeout must expire
 FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
 
 class Job(NamedTuple):
-    """A function that the judge must accept or reject."""
 
     file: str
     name: str
     task: str
     path: str
     inputs: Any  # key of the task's inputs in the dict INPUTS
-    # names of flags, of which the judge must raise at least one; None: an honest function
     words: Optional[Sequence[str]] = None
     compiled: bool = False
     do_bench: bool = False
@@ -52,7 +49,6 @@ class Job(NamedTuple):
 
 
 def one(job):
-    """Judges one function."""
     import kbench
     import operations
     import tasks
@@ -82,7 +78,6 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Yields one Job for each function in a module, if the function has an attribute named `task`."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -95,8 +90,7 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU, the element type
-    is f32 if the operation supports f32."""
+    """On a CPU, the element type is f32 if the operation supports f32."""
     import by_hand
     import kbench
     import operations
@@ -109,8 +103,8 @@ def written_out(gpu):
 
 
 def of_library(which, folder):
-    """Yields one Job for each kernel of the library. Writes a copy of library.py that sets the environment
-    variables of the build, because a candidate's process does not inherit these variables."""
+    """Yields one Job for each kernel of the library. A candidate's process does not inherit the environment variables
+    of the build, so a copy of library.py sets them."""
     import library
 
     path = os.path.join(folder, "library.py")
@@ -161,11 +155,8 @@ def has_triton():
 
 
 def judging(mine, others):
-    """Runs in a worker process, and serves requests to judge functions. The first reply states whether the worker
-    process has a GPU. Before the first request arrives, the worker process prepares everything that all functions
-    need."""
-    # closes inherited copies of the parent's pipes; otherwise this process would not notice that the parent has
-    # ended
+    """A worker process: its first reply says whether it has a GPU. It prepares everything that all functions need
+    before the first request."""
     for end in others:
         end.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits through the judge's finally blocks
@@ -189,10 +180,9 @@ SLOW_TO_BUILD = ("MATMUL", "ATTENTION")
 
 
 class Builder:
-    """Builds the library's kernels while other functions are judged."""
 
     def __init__(self, context, jobs):
-        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # one operation for each group
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}
         wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
         self.done, (self.told, tells) = {None}, context.Pipe(False)
         self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
@@ -213,7 +203,6 @@ class Builder:
                 tells.send(future.result())
 
     def look(self):
-        """Returns the kernels that are built, and whether the build has ended."""
         try:
             while self.told.poll():
                 self.done.add(self.told.recv())
@@ -223,8 +212,6 @@ class Builder:
 
 
 class Crew:
-    """The worker processes. The worker processes are forks of this process, which has imported the slow modules
-    but has not initialised CUDA."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []
@@ -241,7 +228,6 @@ class Crew:
         return self.members[-1]
 
     def gpu(self):
-        """Returns whether all processes have a GPU."""
         for member in self.members:
             member["ready"] = True
         return all([member["at"].recv() for member in self.members])
@@ -255,7 +241,6 @@ class Crew:
             member["process"].kill()
 
     def answers(self, timeout):
-        """Yields (job, verdict, seconds) of the jobs that have ended. A process that has died is replaced."""
         ready = multiprocessing.connection.wait([m["at"] for m in self.members], timeout)
         for member in [m for m in self.members if m["at"] in ready]:
             job = member["job"]
@@ -285,7 +270,6 @@ def crew_of(n, cpu):
 
 
 def verdicts(crew, jobs, builder, end):
-    """Runs until all functions are judged or the time has expired."""
     waiting = list(jobs)
     while waiting or any(m["job"] for m in crew.members):
         left = end - time.time()
@@ -296,8 +280,7 @@ def verdicts(crew, jobs, builder, end):
             waiting.remove(job)
             yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
         for member in [m for m in crew.members if not m["job"]]:
-            # prefers a process that has judged a function of the same task, because that process has cached the
-            # time of the task's reference
+            # a process that has judged this task has cached the time of the task's reference
             ready = [job for job in waiting if job.built in built]
             job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
             if job is None:
@@ -330,8 +313,7 @@ def shown(us):
 
 
 def row_of(job, verdict):
-    """Returns a row of the table: file, function, verdict, time, do_bench's time, and the speed that do_bench
-    would report."""
+    """Returns a row of the table; its last column is the speed that do_bench would report."""
     first = next((f["word"] for f in verdict["flags"] if f["word"] not in QUIET), "")
     claimed, rival = verdict.get("do_bench_ms"), verdict.get("do_bench_reference_ms")
     ratio = f"{rival / claimed:.2f} x" if claimed and rival else "-"
@@ -354,8 +336,7 @@ def markdown(rows):
 
 
 def steps(kept):
-    """Returns lines with the time of each step of the judge, slowest first, and the function for which the step
-    took longest."""
+    """The slowest step first, with the function for which it took longest."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():
@@ -370,7 +351,6 @@ def steps(kept):
 
 
 class Tally:
-    """Prints each verdict when it arrives."""
 
     def __init__(self, options):
         self.o = options
@@ -421,11 +401,8 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    """Starts the build of the library's kernels, and the worker processes that judge the functions. Makes the list
-    of functions."""
-    # builds kbench's library once, so that the worker processes do not all build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
-    import torch  # noqa: F401 - imported once, before the worker processes are forked
+    import torch
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)
@@ -435,7 +412,7 @@ def start_all(parser, o):
         unknown = [name for name in asked or () if name not in there]
         if unknown:
             parser.error(f"--{option}: there is no {', '.join(unknown)} here")
-    chosen = lambda job: job.name in (o.only or [job.name]) and job.file in (o.only_files or [job.file])  # noqa: E731
+    chosen = lambda job: job.name in (o.only or [job.name]) and job.file in (o.only_files or [job.file])
     jobs = [job for job in jobs if chosen(job)][o.shard[0] - 1 :: o.shard[1]]
     if kit.wait():
         parser.error("kbench's library cannot be built")
@@ -447,7 +424,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # temporary files of an interrupted run remain in FOLDER
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)
     crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(o), set()

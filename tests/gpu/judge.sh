@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU with PyTorch: the judge flags every trick and accepts every honest kernel. PYTHON is the interpreter.
-# JUDGE_OUT is a folder for the output (judge.txt), the table (judge.md) and the verdicts (judge.json). Arguments are
-# passed to judge.py: --only NAME,NAME --shard 1/2 --within 110
+# On a GPU with PyTorch: the judge flags every trick and accepts every honest kernel. JUDGE_OUT is a folder for the
+# output (judge.txt), the table (judge.md) and the verdicts (judge.json). Arguments are passed to judge.py: --only
+# NAME,NAME --shard 1/2 --within 110
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

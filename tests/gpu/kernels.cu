@@ -33,14 +33,10 @@
 #endif
 
 static int passed, failed, skipped;
-// command-line options; job_index: index of this process
 static int quick, large, sanitize, counting, faults, jobs, job_index;
 static int capability; // compute capability times ten
-// command-line option: test only this variant
 static const char* only;
 // Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
-// through: number of jobs that have finished the operation. passed, failed: number of passed and of failed checks
-// in all jobs.
 static struct account {
     int taken;
     struct {
@@ -48,9 +44,8 @@ static struct account {
     } ops[KBK_OP_COUNT];
 } alone, *shared = &alone;
 
-// Returns whether this job does the next part of the work. All jobs iterate over one common list of parts. A job
-// that has finished a part takes the first part that no job has taken, because some parts take a thousand times as
-// long as other parts.
+// Returns whether this job does the next part of the work. All jobs iterate over one list of parts; a job that is
+// done takes the first part that no job has taken, because some parts take a thousand times as long as others.
 static int my_part() {
     static int part, mine = -1;
     if (jobs == 1) return 1;
@@ -101,9 +96,8 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    // index of the tensor among the operation's inputs, or among its outputs
     int slot;
-    // host memory: values of an input in double precision, or values of an output as the oracle computed them
+    // host memory: values of an input in double precision, or of an output as the oracle computed them
     double* values;
     // host memory: magnitudes from which the tolerance of an output is computed
     double* scales;
@@ -119,7 +113,7 @@ typedef struct {
     const kbk_op* op;
     kbk_shape s;
     int dtype, fill, n;
-    int spoiled; // index of the input into which special values are written
+    int spoiled;
     // with --sanitize: index into offsets[] of the shift that the buffers are allocated for
     int shift;
     side x[KBK_MAX_TENSORS];
@@ -130,7 +124,7 @@ typedef struct {
     size_t work_bytes;
 } job;
 
-static char *arena, *arena_end, *arena_at; // arena of device memory; arena_at: start of the free part
+static char *arena, *arena_end, *arena_at;
 static cudaStream_t stream;
 
 static char* take(size_t bytes) {
@@ -139,16 +133,12 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Sets keys that no query may select: in the first head all scores are -inf; in all later heads the scores of most
-// keys are -inf.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = fabs(x->values[i]) + 0.1;
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// Returns a logit of a row that holds only mask values and extreme values of the type: one value in the whole row,
-// or a different value in each half of the row.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -162,8 +152,7 @@ static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     default: return half ? -greatest[dtype] : greatest[dtype];
     }
 }
-// Sets all logits of a row to one extreme value, or each half of the row to a different extreme value. The lse
-// input gets the value of the last logit.
+// The lse input gets the value of the last logit.
 static void mask_rows(const job* j, side* x) {
     int64_t cols = j->s.cols;
     if (x->t.kind == KBK_KF32)
@@ -189,24 +178,23 @@ static void whole_numbers(side* x) {
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// Returns NaN, +inf or -inf, selected by the shape, for a tensor that is too small to hold all three values.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
 /* Returns whether an infinite statistic, scale or gradient gives equal infinities and NaN in every algebraic form
-   of the operation's formula. Returns false for two inputs: rstd of a row with few columns, and the scale of
-   matmul_e4m3. If all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a
-   scale multiplies depends on rounding. */
+   of the formula. Returns false for two inputs: rstd of a row with few columns, and the scale of matmul_e4m3. If
+   all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a scale
+   multiplies depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
 /* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
    enough gets NaN, +inf and -inf. Small tensors and last rows get a special value, too, except in x of layernorm
-   forward and in the inputs of attention backward. The mean of layernorm is computed in two steps, and attention
-   multiplies infinities by zeros beyond the last key. */
+   forward (the mean is computed in two steps) and in the inputs of attention backward (infinities are multiplied by
+   zeros beyond the last key). */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));
@@ -238,9 +226,7 @@ static void spoil(job* j, int fill) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
-            // only the first value of each row is large, all other values of the row are near 0
             if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000;
-            // row 0: all values are -inf; row 1: the first half is -inf; other rows: every third value is -inf
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
             // masks all but the first 100 values of a row. The mask value is the lowest finite value of the
             // type and -1e30 in alternate rows, but in f16 the lowest finite value in every row.
@@ -256,14 +242,11 @@ static void spoil(job* j, int fill) {
     }
 }
 
-// Bytes before a tensor.
 static size_t front(const job* j, const side* x, int shift) {
     int off = (x->t.role == KBK_IN ? offsets[shift].in : offsets[shift].out) + x->slot * offsets[shift].apart;
     return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * off);
 }
 
-// Prepares inputs, oracle outputs and buffers of one combination of operation, type, shape and kind of inputs.
-// Returns 0 if memory is too small.
 static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -321,7 +304,6 @@ static void release(job* j) {
     }
 }
 
-// Fills the memory around each tensor, and the outputs themselves, with 0xFF.
 static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
     memset(a, 0, sizeof *a);
     a->s = j->s, a->workspace = j->work, a->workspace_bytes = j->work_bytes;
@@ -357,13 +339,11 @@ static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
 }
-// Copies all tensors back from the device and compares the outputs with the oracle. Returns NULL if all tensors
-// are right. If a tensor is wrong, returns the error and fills the report for the first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
     kbk_op op = kbk_op_of(v);
-    if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check); // equal
+    if (j->fill == INTEGERS) memset(op.check, 0, sizeof op.check);
     memset(r, 0, sizeof *r);
     r->index = -1, *which = 0;
     for (int k = 0; k < j->n; k++)
@@ -395,7 +375,7 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
                j->s.causal ? ", causal" : "", j->spoiled);
 #define PRINT_FURTHER(size) \
     if (further++ > 3 && j->s.size) printf(", " #size " %lld", (long long)j->s.size);
-    int further = 0; // whether the operation has sizes other than batch, heads, rows and cols
+    int further = 0;
     KBK_SIZES(PRINT_FURTHER)
     if (j->s.layout || j->s.sequential) printf(", layout %d, sequential %d", j->s.layout, j->s.sequential);
     printf(", %s", fill_name[j->fill]);
@@ -408,11 +388,10 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
 }
 
 static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
-// Returns whether a variant that uses tensor copies (TMA) must reject this case. TMA requires rows that are
-// 16-byte aligned.
+// TMA requires rows that are 16-byte aligned.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
-    if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
+    if (s->rows == 0 || s->cols == 0) return 0;
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
@@ -429,12 +408,11 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
     if (!tma || !product || !strcmp(v->name, "select") || s->k == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
-    // tf32 instructions need K-major operands
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
+    if (!strcmp(v->name, "tma")) whole &= s->cols % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0; // TMA also stores C
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
-// Places the workspace of a variant behind the tensors of the job. The next variant gets the same memory. Returns
-// false if the arena has too little room.
+// The next variant gets the same memory.
 static bool take_workspace(job* j, const kbk_variant* v) {
     char* mark = arena_at;
     j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
@@ -443,8 +421,6 @@ static bool take_workspace(job* j, const kbk_variant* v) {
     return !j->work_bytes || j->work;
 }
 
-// Tests one variant on the tensors of a job, whose buffers are shifted by offsets[shift]: launches the variant
-// twice and compares the bits of the outputs.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
@@ -472,7 +448,6 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     }
     passed++;
     if (!twice || counting || v->origin & KBK_UNORDERED) return;
-    // launches again; outputs and workspace still hold what the first launch wrote
     char* first[KBK_MAX_TENSORS];
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
@@ -489,8 +464,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         passed++;
 }
 
-// Captures the launch into a CUDA graph and launches the graph twice. The variant must neither synchronise nor
-// allocate during capture, and the outputs of the graph must match the oracle.
+// The graph is launched twice. The variant must neither synchronise nor allocate during capture.
 static void try_graph(job* j, const kbk_variant* v) {
     if (v->origin & KBK_ALLOCATES || sanitize || counting) return;
     kbk_args a;
@@ -498,9 +472,9 @@ static void try_graph(job* j, const kbk_variant* v) {
     int which = 0;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec = NULL;
-    if (!take_workspace(j, v)) return; // try_variant counts it
+    if (!take_workspace(j, v)) return;
     place(j, v, 0, &a);
-    if (refuses(v, &a)) return; // try_variant looked
+    if (refuses(v, &a)) return;
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     const char* why = kbk_launch(v, j->dtype, &a, stream);
@@ -521,8 +495,8 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
-// Launches the variant with NULL pointers for the optional outputs. The required outputs must be bitwise equal to
-// those of a launch with all outputs. The memory of the optional outputs must not change.
+// The required outputs must be bitwise equal to those of a launch with all outputs. The memory of the optional
+// outputs must not change.
 static void try_without_optional(job* j, const kbk_variant* v, int shift) {
     int optional = 0;
     for (int k = 0; k < j->n; k++) optional += j->x[k].t.role != KBK_IN && j->x[k].t.optional && j->x[k].t.count;
@@ -530,7 +504,7 @@ static void try_without_optional(job* j, const kbk_variant* v, int shift) {
     kbk_args a;
     const char* why = NULL;
     char* first[KBK_MAX_TENSORS];
-    if (!take_workspace(j, v)) return; // try_variant counts it
+    if (!take_workspace(j, v)) return;
     for (int turn = 0; turn < 2 && !why; turn++) {
         place(j, v, shift, &a);
         for (int k = 0; turn && k < j->n; k++)
@@ -562,7 +536,7 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
     kbk_args a;
     const char* why = NULL;
     char* to[2] = { dx->got, x->got };
-    if (!take_workspace(j, v)) return; // try_variant counts it
+    if (!take_workspace(j, v)) return;
     for (int turn = 0; turn < 2 && !why; turn++) {
         place(j, v, shift, &a);
         const void* from = turn ? a.in[0] : a.out[dx->slot];
@@ -600,8 +574,8 @@ static const dims gemm_shapes[] = {
     { 1, 1, 0, 0 },       { 5, 3, 0, 0 },     { 256, 256, 256, 0 }, { 255, 129, 300, 0 },
     { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
-// row lengths that are multiples of the vector size: one length for each kernel that kbki_by_row and its sibling
-// functions select by row length
+// row lengths that are multiples of the vector size, one for each kernel that kbki_by_row and similar functions
+// select by row length
 static const dims pack_rows[] = {
     { 37, 32, 1, 0 },
     { 35, 64, 1, 0 },
@@ -612,17 +586,16 @@ static const dims pack_rows[] = {
     { 2, 32768, 1, 0 },
     { 2, 65536, 1, 0 },
     { 2, 160000, 1, 0 },
-    // rows so short that some warps have no elements; and many rows, for which kernels use fewer threads per row
+    // first rows so short that some warps have no elements; then many rows, for which kernels use fewer threads
+    // per row
     { 5, 584, 1, 0 },
     { 600, 1800, 1, 0 },
     { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
-    // 130 columns: rows end within a 16-byte vector; 5 columns: several rows per 16-byte vector
     { 600, 130, 1, 0 },
     { 700, 5, 1, 0 },
 };
-// more tokens than CTAs
 static const dims many_tokens[] = { { 600, 64, 100, 0 } };
 // row lengths that fill the last pipeline stage to different degrees, for the kernels of cross_entropy that are
 // selected by row length
@@ -630,10 +603,10 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// One shape per configuration of the variant `select`, with rows that are 32-byte aligned: tiles of 128 x 256 with
-// enough tiles; ping-pong schedule; tiles of 144, 208 and (twice) 192 columns; tiles of 128 x 128 with short K;
-// small tiles and tiles with few rows; split-K; few rows in K-major layout, with a CTA per 32 columns and per 64
-// columns; copies of 64 and of 256 elements of K for a large matrix. For rows that are not 32-byte aligned,
+// One shape per configuration of `select`. Rows are 32-byte aligned, except where noted. The order is: tiles of
+// 128 x 256 with enough tiles; ping-pong schedule; tiles of 144, 208 and (twice) 192 columns; tiles of 128 x 128
+// with short K; small tiles and tiles with few rows; split-K; few rows in K-major layout, with a CTA per 32 and
+// per 64 columns; copies of 64 and of 256 elements of K for a large matrix. For rows that are not 32-byte aligned,
 // `select` chooses wide tiles or tiles of 192 columns.
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
@@ -648,17 +621,15 @@ static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
-// one or all of the sizes are 0
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
-// more 16-byte vectors than one wave of CTAs can process
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
 // one, two and four 16-byte vectors per thread if each SM runs one CTA
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.
 static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
-// Row shapes for kernels that process long rows. The shape 16400 x 2056 has more rows than the SMs process at
-// once, and for weighted_sum more data than L2 holds.
+// Row shapes for kernels that process long rows. 16400 x 2056 has more rows than the SMs process at once, and for
+// weighted_sum more data than L2 holds.
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -676,14 +647,12 @@ static const struct {
     { 1, 2, 257, 64, 0 },
     { 1, 1, 511, 128, 0 },
     { 1, 1, 700, 64, 0 },
-    // one head per SM of an H200: one CTA computes the rows of a head in one round, but smaller CTAs would need
-    // two rounds
+    // one head per SM of an H200: one CTA computes a head in one round; smaller CTAs would need two
     { 11, 12, 192, 128, 0 },
     { 11, 12, 256, 64, 0 },
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-// Returns NULL, or the feature that this machine lacks for a variant in an element type.
 static const char* lacks(const kbk_variant* v, int dtype) {
     static char text[64];
     int sm = kbk_least_sm(v, dtype) & ~KBK_SM_EXACT;
@@ -702,7 +671,6 @@ static const char* lacks(const kbk_variant* v, int dtype) {
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Returns whether inputs of the kind `fill` are useful for testing the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -713,7 +681,6 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                // in backward of layernorm and rmsnorm, the outputs dw and db are exact
                 (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm"))));
     }
     if (fill == WHOLE_ROWS)
@@ -722,10 +689,9 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Returns whether a variant is known to fail for the job's kind of inputs. Attention on tensor cores multiplies
-   masked values by zero (in backward: q, k and do), so variants that use tensor cores are not tested with NaN and
-   infinity in masked inputs. Variants that add many f32 terms one by one to a much larger first term have a larger
-   error than a tree reduction. */
+/* Known failures. Attention on tensor cores multiplies masked values by zero (in backward: q, k and do), so
+   variants that use tensor cores are not tested with NaN and infinity in masked inputs. Variants that add many f32
+   terms one by one to a much larger first term have a larger error than a tree reduction. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
@@ -734,8 +700,7 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// Returns whether a case takes too long: a loop over more than 10,000 columns takes minutes under racecheck, and
-// shorter rows test the same code.
+// More than 10,000 columns take minutes under racecheck, and shorter rows test the same code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -758,8 +723,7 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    // the operands of a product may be much larger than its result, so `size` also counts
-    // the operands
+    // a product's operands may be much larger than its result, so they count, too
     if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64;
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
@@ -767,7 +731,7 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if (size == 0 && fill != SEED1) continue; // the tensor has no row that can get special values
+        if (size == 0 && fill != SEED1) continue;
         if ((sanitize || counting || faults || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!my_part()) continue;
         if (!sanitize)
@@ -778,7 +742,7 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
 }
 
 // --- cases that kbk_launch rejects, and shapes with a size of 0
-extern "C" { // defined in tests/compile/runtime.cpp, if the program is linked with it
+extern "C" {
 extern long runtime_launches __attribute__((weak));
 extern struct {
     void* to;
@@ -795,14 +759,11 @@ static void expect(const kbk_variant* v, int dtype, int right, const char* what,
                said ? said : "launched"),
             failed++;
 }
-// Checks that the variant rejects the arguments before it launches anything, and that its error text contains
-// `words`.
 static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, const char* words, const char* what) {
     const long before = launches();
     const char* why = kbk_launch(v, dtype, a, stream);
     expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
 }
-// Returns arguments that point to zeros; the memory is large enough for the tensors of a small shape.
 static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_args a = {};
@@ -820,7 +781,6 @@ static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream));
     return a;
 }
-// Returns a shape with valid sizes for every operation.
 static kbk_shape usual_shape(const kbk_op* op) {
     kbk_shape s = shape(7, 1040);
     if (op->family == KBK_ATTN) s.cols = 64;
@@ -878,8 +838,6 @@ static void run_sizes(const kbk_variant* v, int dtype) {
         expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
     }
 }
-// A variant that needs another device, or was compiled for another device, must return an error, both through
-// kbk_launch and when it is called directly.
 static void run_elsewhere(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
@@ -893,8 +851,8 @@ static void run_elsewhere(const kbk_variant* v, int dtype) {
     }
 }
 /* Tests shapes in which a size is 0. If an output still has elements, such as sums over 0 rows, the output must
-   match the oracle. Nothing else may be written. On a GPU, the written values are compared with the oracle. If the
-   runtime is simulated and executes no launches, only the calls of the runtime are checked. */
+   match the oracle. Nothing else may be written. If the runtime is simulated and executes no launches, only the
+   calls of the runtime are checked. */
 static void run_zero(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const kbk_args a = some_args(v, dtype, s);
@@ -933,9 +891,8 @@ static void run_faults(const kbk_op* op, int dtype) {
     CUDA(cudaDeviceSynchronize());
 }
 
-// If a tensor has 0 rows, sums over its rows must still be written, as zeros, and nothing else may be written.
 static void run_no_rows(const kbk_op* op, int dtype) {
-    enum { ROOM = 512 }; // bytes allocated per tensor, which exceed the size of every tensor
+    enum { ROOM = 512 };
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = shape(0, 37);
@@ -983,11 +940,10 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
                              stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-// Computes the oracle's outputs for unit u, an independent part of the result such as a row.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
-    // `in` holds only the inputs of unit u. op->ref indexes complete tensors, so it gets pointers that are shifted
-    // back by the offset of unit u.
+    // `in` holds only unit u, but op->ref indexes complete tensors: the pointers are shifted back by the offset of
+    // unit u.
     double* in[8] = {};
     const double* whole[8] = {};
     int ins = 0, outs = 0;
@@ -995,7 +951,6 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
         int64_t per = t[k].per_unit;
         size_t size = (size_t)kbk_kind_size(t[k].kind, dtype);
         if (t[k].role != KBK_IN) {
-            // an output that is not divided into units, such as column sums, is not compared
             out[outs] = per ? (double*)malloc((size_t)per * 8) : NULL;
             out[KBK_OUTS + outs++] = per && t[k].scales ? (double*)malloc((size_t)t[k].scales * 8) : NULL;
             continue;
@@ -1011,8 +966,6 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
     op->ref(s, kbk_dtype_size(dtype), whole, out, u, u + 1);
     for (int k = 0; k < ins; k++) free(in[k]);
 }
-// Returns whether the outputs of unit u, such as row u, match the oracle; if they do not, the report contains the
-// reason.
 static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                        int64_t u, double** oracle, kbk_report* r) {
     int right = 1;
@@ -1029,8 +982,7 @@ static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kb
     }
     return right;
 }
-// Computes the oracle of a sum over periodic inputs: the sum of a period times the number of periods, plus the sum
-// of the remainder.
+// A sum over periodic inputs is the sum of a period times the number of periods, plus the sum of the remainder.
 static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, int64_t period, double** out) {
     int64_t n = s->rows * s->cols, parts[2] = { period, n % period }, times[2] = { n / period, 1 };
     for (int k = 0; k < 2; k++) out[k * KBK_OUTS] = (double*)calloc(1, 8);
@@ -1044,8 +996,6 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
 }
-// Returns whether the expected outputs can be computed from a few input elements, or from one period of periodic
-// inputs.
 static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     int outputs = 0;
     if (op->family == KBK_SUM) return is(op, "sum") || is(op, "mse");
@@ -1061,7 +1011,6 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; no row size is a multiple of the period
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    // 2^31 + 229 thousand elements, with an odd row length
     kbk_shape s = shape(65537, 32771);
     s.p = 0.1, s.seed = 42;
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
@@ -1202,7 +1151,6 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     if (sanitize && !d.small) return;
     if (kbk_has_dimension(op->signature, 'Z')) s.batch = 3;
     if (kbk_has_dimension(op->signature, 'H')) s.heads = 3;
-    // the oracle takes too long for large matrices
     if (is(op, "bmm") && s.rows * s.cols > 60000) return;
     if (kbk_has_dimension(op->signature, 'K')) s.k = d.depth;
     if (kbk_has_dimension(op->signature, 'X')) s.stride = d.depth;
@@ -1214,14 +1162,13 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         s.sequential = pick && s.layout;
         int n = op->tensors(&s, t), spoiled = 0;
-        // always rejected
         if (gemm && !kbk_has_option(op->signature, "layout") && s.layout != KBK_NT && index > 5) continue;
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
             if (spoiled == 0 || !kbk_kind_whole(t[k].kind)) run_shape(op, dtype, s, spoiled, index);
             spoiled++;
         }
-        if (!spoiled) run_shape(op, dtype, s, 0, index); // nothing to spoil
+        if (!spoiled) run_shape(op, dtype, s, 0, index);
     }
 }
 static void run_op(const kbk_op* op) {
@@ -1275,8 +1222,6 @@ static void skip_others(const char* op) {
     }
 }
 
-// The last job that finishes an operation prints the sums of the counts of all jobs, so that an interrupted run
-// shows its progress.
 static void say_through(int op, int more_passed, int more_failed) {
     auto* all = &shared->ops[op];
 #ifndef _WIN32
@@ -1290,7 +1235,6 @@ static void say_through(int op, int more_passed, int more_failed) {
     fprintf(stderr, "%s_%s: %d passed, %d failed\n", kbk_ops[op].name, kbk_ops[op].dir, all->passed, all->failed);
 }
 
-// Does all work of this process and returns its exit code.
 static int run_all(const char* op) {
     int devices = 0, major = 0, minor = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -1321,8 +1265,8 @@ static int run_all(const char* op) {
 }
 
 #ifndef _WIN32
-// Runs the jobs as processes instead of threads, so that each job has its own stream, memory and counters. The
-// processes start before CUDA is initialised.
+// The jobs are processes, not threads, so that each has its own stream, memory and counters. They start before
+// CUDA is initialised.
 static int run_jobs(const char* op) {
     int pipes[2], counts[3], code = 0, status = 0, ended = 0;
     shared = (account*)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -1346,7 +1290,7 @@ static int run_jobs(const char* op) {
 #endif
 
 int main(int argc, char** argv) {
-    // makes stdout line-buffered, so that an interrupted run has printed the operations that it finished
+    // line-buffered, so that an interrupted run has printed the operations that it finished
     setvbuf(stdout, NULL, _IOLBF, 1 << 16);
     const char* op = NULL;
     for (int i = 1; i < argc; i++) {

@@ -81,7 +81,6 @@ def in_double(contest, operation):
 
 
 def transfers(k, what):
-    """Operations whose inputs need special values."""
     x = torch.randn(5000)
     if k.operation == "chase":
         ring = ((torch.arange(4096) + 1) % 4096).int().cuda()
@@ -139,8 +138,8 @@ def one_kernel(k, dtype, what):
 
 
 def near_rows(what, got, want, bound, least=0.0):
-    """Compares `got` with `want` in each row (last axis) separately. In a norm over all rows, a row of large
-    numbers would hide an error in a row of small numbers."""
+    """Compares `got` with `want` in each row (last axis) separately. In a norm over all rows, large rows would hide
+    errors of small rows."""
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).norm(dim=-1) / want.norm(dim=-1).clamp_min(least)).max())
     check(what, off <= bound, f"a row is off by {off:.3g}")
@@ -211,9 +210,9 @@ def masked_row_kernel(k, dtype, columns, what):
 
 
 def masked_attention(k, dtype, d, causal, what):
-    """Tests scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in the second head
-    a third of the keys have lower scores. Products and sums are exact in f32 in any order, so the keys with the
-    largest score get equal weights."""
+    """Scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in the second head a third
+    of the keys have lower scores. Products and sums are exact in f32 in any order, so the keys with the largest
+    score get equal weights."""
     kind, n = getattr(torch, kk._LONG[dtype]), 130
     up, down = (1024.0, -32768.0) if dtype == "f16" else (2.0**40, -(2.0**55))
     at = torch.arange(n, dtype=torch.float64)
@@ -234,8 +233,6 @@ def masked_attention(k, dtype, d, causal, what):
 
 
 def gradients():
-    """Compares the gradients of every forward function that has a backward function with PyTorch's autograd in
-    double precision."""
     for k in kernels:
         if k.direction != "fwd" or not k.runs_on(capability):
             continue
@@ -271,8 +268,8 @@ def one_gradient(k, dtype, more):
 
 
 def losses():
-    """Tests gradients of losses. loss.mean() gives all rows the same incoming gradient, by which the kernel
-    multiplies the gradient of each row."""
+    """loss.mean() gives all rows the same incoming gradient, by which the kernel multiplies the gradient of each
+    row."""
     x = torch.randn(24, 50, device="cuda", requires_grad=True)
     t = torch.randint(0, 50, (24,), device="cuda")
     t[3] = -100
@@ -301,7 +298,6 @@ def streams():
     check("the launch is on the current stream", not early.query())
     torch.cuda.synchronize()
     near("output of a launch on the current stream", y, want, "f32")
-    # bind() allocates the scratch memory that this kernel needs
     total = kernels["sum", "run", "ticket"].bind(x)
     total()
     torch.cuda.synchronize()
@@ -321,14 +317,12 @@ def streams():
 
 
 class Foreign:
-    """Wraps an array so that it belongs neither to torch nor to cupy."""
 
     def __init__(self, x):
         self.x, self.__cuda_array_interface__ = x, x.__cuda_array_interface__
 
 
 class Lender:
-    """Wraps an array so that it supports only DLPack."""
 
     def __init__(self, x):
         self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__

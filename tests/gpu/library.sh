@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU with PyTorch: launches every kernel from Python, tests its gradients, and compares the results with
-# PyTorch. PYTHON is the interpreter.
+# PyTorch.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

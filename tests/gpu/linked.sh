@@ -13,14 +13,14 @@ build "kbench_kernels.o" $NVCC -std=c++17 -O1 $ARCHFLAGS '-DKBK_ONLY=softmax\,ma
 for example in 05_against_library 06_one_rung; do
     build "$example" $NVCC -O1 $ARCHFLAGS -I. examples/$example.cu "$tmp/kbench_kernels.o" "$tmp/kbench.o" -o "$tmp/$example"
 done
-# timed WHAT IMPLEMENTATIONS PROGRAM...: each case is right and has a time
 timed() {
     what=$1 want=$2 && shift 2
     run "$@" $fast --json "$tmp/records.json"
     check_rc "$what" 0
     check_same "$what: right and timed" "$(python3 -c '
 import json, sys
-print(" ".join(r["implementation"] for r in json.load(open(sys.argv[1])) if r["time_ms"] and r["verified"]))' "$tmp/records.json" 2>&1)" "$want"
+print(" ".join(r["implementation"] if r["time_ms"] and r["verified"] else "%s %s %s: %s" %
+               (r["name"], r["status"], r["flags"], r["message"]) for r in json.load(open(sys.argv[1]))))' "$tmp/records.json" 2>&1)" "$want"
 }
 have python3 || { skip "no python3" && finish; }
 timed "05_against_library" "mine warptile mine warptile" "$tmp/05_against_library" --impl mine,warptile

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Contains every mistake that a timed block can make on a GPU, each between two correct benchmarks. misuse.sh lists
-// the flag that each mistake must get. A mistake must not get a time, and must not affect the correct benchmarks.
+// Contains every mistake that a timed block can make on a GPU, each between two correct benchmarks. A mistake must
+// not get a time, and must not affect the correct benchmarks.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
@@ -24,21 +24,19 @@ template <class T> __global__ void forever(volatile T* p) {
     while (*p != T(7)) {}
 }
 
-// Waits for cycles[0] clock cycles, and halves cycles[0] for the next launch.
 template <class T> __global__ void ever_less(T* cycles) {
     T begin = clock64(), wanted = cycles[0];
     while (clock64() - begin < wanted) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[0] = wanted / 2;
 }
-// Waits for cycles[0] clock cycles in every second launch, and does not wait in the remaining launches.
 template <class T> __global__ void every_second(T* cycles) {
     T begin = clock64(), launches = cycles[1];
     while (launches % 2 && clock64() - begin < cycles[0]) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[1] = launches + 1;
 }
-// The kernel returns the stored output if it recognises the address of its input.
+// Returns the stored output if the input's address is known.
 __device__ const float* known_input;
 __device__ float known_output[N];
 template <class T> __global__ void remembers(const T* x, T* y, int n) {
@@ -239,7 +237,7 @@ FAULT(faster_than_can_be) {
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
     kb_bytes(kb, 1e12); // declares a terabyte of traffic
 }
-FAULT(does_less) { // a counter in device memory makes later launches do less work
+FAULT(does_less) {
     long long start[2] = { 4000000, 0 }, *cycles = KB_ALLOC(kb, long long, 2);
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { ever_less<<<1, 32, 0, kb->stream>>>(cycles); }
@@ -249,7 +247,7 @@ FAULT(does_half) {
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { every_second<<<1, 32, 0, kb->stream>>>(cycles); }
 }
-FAULT(submits_less) { // in later runs of the block, the host launches only a part of the work
+FAULT(submits_less) {
     data d = make(kb);
     int launches = 0;
     KB_TIME(kb) {

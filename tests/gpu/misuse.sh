@@ -127,7 +127,6 @@ sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$lines" | sort > "$tmp/once"
 check "killed five times: each case once" cmp "$tmp/once" "$tmp/every"
 check_same "killed five times: every one has a time" "$(grep -c '"time_ms": *[0-9]' "$lines")" "$(wc -l < "$tmp/every" | tr -d ' ')"
 
-# without isolation (--no-isolate), a failing case does not affect other cases if the device still works
 run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last
 check_rc "one process" 1
 check_out "one process: the case after it" '^ *last .*[0-9.]+ +(<?[0-9.]+%|-)( |$)'

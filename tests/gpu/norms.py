@@ -4,13 +4,12 @@
     python3 tests/gpu/norms.py LIBRARY... [--seed 1] [--shapes 16 | 128x8192xf32,...] [--op layernorm,rmsnorm]
 
 LIBRARY is a library of kernels that `nvcc -shared -DKBENCH_SHARED` made (see kbench_kernels.cuh). The library that
-is given first is compared with its peers: PyTorch's function, and Triton with 8, 16 and 32 elements per thread.
-If more libraries are given, their times are printed next to the times of the first library. A time is the median
+is given first is compared with its peers: PyTorch's function, and Triton with 8, 16 and 32 elements per thread. If
+more libraries are given, their times are printed next to the times of the first library. A time is the median
 duration of the kernels in torch.profiler's trace, after a flush of the L2 cache; implementations are interleaved.
-The timed kernels do not write mean and rstd, as in inference. Before the measurement, the results are compared
-with float64, both with and without mean and rstd. The ratio is the time of the fastest peer divided by the time of
-the fastest variant. The exit code is 1 if a result is wrong, and 77 without a GPU that PyTorch can use or without
-Triton."""
+The timed kernels do not write mean and rstd, as in inference. The ratio is the time of the fastest peer divided by
+the time of the fastest variant. The exit code is 1 if a result is wrong, and 77 without a GPU that PyTorch can use
+or without Triton."""
 import argparse
 import ctypes
 import math
@@ -86,8 +85,6 @@ def flush_kernel(p, n, WRITE: tl.constexpr):
 
 
 class Case:
-    """Holds one operation at one shape: its inputs, its result in float64, and a dict of the functions to
-    compare."""
 
     def __init__(self, op, rows, cols, dtype, libraries):
         self.op, self.dtype = op, dtype
@@ -122,7 +119,6 @@ class Case:
                 self.run[name] = self.own(library, variant, name)
 
     def own(self, library, variant, name):
-        """Checks the results of a kernel of the library twice, and returns a function that launches the kernel."""
         args, row = library_api._Args(), library.rows[(*(self.op + "/fwd").split("/")[:2], variant)]
         args.s.rows, args.s.cols = self.x.shape
         for k, tensor in enumerate({"softmax": (self.x,), "layernorm": (self.x, self.w, self.b)}.get(
@@ -164,7 +160,6 @@ class Case:
 
 
 def times_of(case, flush, rounds):
-    """Returns the median kernel time in us of each function, after a flush of the L2 cache."""
     names = list(case.run)
     grid = (triton.cdiv(flush.numel(), 4096),)
     order = []
@@ -172,7 +167,7 @@ def times_of(case, flush, rounds):
         for _ in range(rounds):
             for name in random.sample(names, len(names)):
                 flush_kernel[grid](flush, flush.numel(), WRITE=True)
-                # flushes the cache again, only by reading, so that the cache holds no dirty lines
+                # the second flush only reads, so that the cache holds no dirty lines
                 flush_kernel[grid](flush, flush.numel(), WRITE=False)
                 case.run[name]()
                 order.append(name)
@@ -228,7 +223,7 @@ def main():
             for text in case.wrong:
                 print("FAIL: %s %dx%d %s: %s" % (op, rows, cols, dtype, text))
             wrong += len(case.wrong)
-            for run in case.run.values():  # Triton compiles
+            for run in case.run.values():
                 run()
             us = times_of(case, flush, o.rounds)
             best = lambda names: min(names, key=lambda n: us[n])

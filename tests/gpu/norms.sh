@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU with PyTorch and Triton: compares layernorm, rmsnorm and softmax with float64 at random shapes, with and
-# without mean and rstd. Prints the times of the library's kernels next to the times of PyTorch and Triton. PYTHON
-# is the interpreter.
+# without mean and rstd. Prints the times of the library's kernels next to the times of PyTorch and Triton.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

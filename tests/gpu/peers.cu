@@ -19,7 +19,6 @@ static const struct operation {
                    { "matmul", "n", MATMUL, sides, sizeof sides / sizeof *sides },
                    { "shared_memory", NULL, SHARED_MEMORY, none, 1 } };
 
-// Fills with values of both signs that are neither constant nor monotonic.
 __global__ void fill_some(float* p, long long n) {
     for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n;
          i += gridDim.x * (long long)blockDim.x)

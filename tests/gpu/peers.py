@@ -14,7 +14,7 @@ times all copies with the given options.
 NVBENCH is the folder of a checkout of nvbench. cmake builds nvbench together with tests/gpu/peers.cu, and
 downloads the dependencies of nvbench. NVBENCH_PROGRAM is a program that was already built from nvbench and
 peers.cu. PEERS_LIBRARY is peers.cu as a shared library; by default NVCC builds it. do_bench needs torch and triton
-in the Python that runs this script. A harness that is missing is skipped, and the reason is printed."""
+in the Python that runs this script."""
 import argparse
 import ctypes
 import json
@@ -41,7 +41,6 @@ SWEEP = range(16, 3201, 16)
 
 
 def do_bench_child(library):
-    """Runs in a separate process: prints the median of each kernel by do_bench's defaults as JSON."""
     import torch
     from triton.testing import do_bench
     lib = ctypes.CDLL(os.path.abspath(library))
@@ -61,7 +60,6 @@ def last_line(text):
 
 
 def built(commands, program):
-    """Builds `program` with `commands`. Returns the path of the program, or None and the reason."""
     for command in commands:
         if not shutil.which(command[0]):
             return None, "%s is not found" % command[0]
@@ -103,7 +101,6 @@ def find_do_bench():
 
 
 def run(command):
-    """Runs a command, and returns the output of the command and its duration in seconds."""
     began = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wall = time.monotonic() - began
@@ -111,7 +108,6 @@ def run(command):
 
 
 def kbench(program, *options):
-    """Runs kbench, and returns the records and the duration in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kbench.json")
         done, wall = run([program, "--no-progress", "--json", path, *options])
@@ -122,8 +118,7 @@ def kbench(program, *options):
 
 
 def nvbench(program, *options):
-    """Runs nvbench. Returns the summaries of each case as a dict under kbench's name of the case, the duration of
-    the run in seconds, and the version of nvbench."""
+    """Returns the summaries by kbench's names of the cases, the seconds of the run, and nvbench's version."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nvbench.json")
         done, wall = run([program, "--json", path, *options])
@@ -153,7 +148,6 @@ def machine(records):
 
 
 def measure(program, peers, options, by_default):
-    """Performs the runs of one round in a new random order."""
     names = [p for p in ("kbench", "nvbench", "do_bench") if p in peers]
     random.shuffle(names)
     times, meta = {}, {}

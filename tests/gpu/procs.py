@@ -60,8 +60,7 @@ def records(options, folder, mode, what, seed, procs):
 
 
 def compare(title, pairs, bar, at_least):
-    """PAIRS: list of (record, median that the record's interval should contain). Returns whether at least at_least
-    of the intervals contain the median of their pair."""
+    """PAIRS: list of (record, median that the record's interval should contain)."""
     held, widths, missed = 0, [], []
     for r, median in pairs:
         low, high = r["time_ms_ci_low"], r["time_ms_ci_high"]

@@ -3,7 +3,7 @@
 # On a GPU: kbench measures confidence intervals of 16 cases, cold and hot. In addition to the process that
 # measured an interval, 15 processes with other buffer placements measure each case. With --procs 5, at least 90 %
 # of the intervals must contain the median of the 15 processes; with a single process, at least 75 %. No constant
-# of kbench was fitted to the tested kernels. The test takes about three minutes.
+# of kbench was fitted to the tested kernels.
 . tests/lib.sh
 
 if ! have python3; then

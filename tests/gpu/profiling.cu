@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Contains kernels whose bytes, operations, occupancy and cache hit rates are known. profiling.sh compares these
-// values with the output of --counters, --profile and --trace.
+// Contains kernels whose bytes, operations, occupancy and cache hit rates are known.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

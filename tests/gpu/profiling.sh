@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: tests the results of --counters, --profile, --trace and --energy with kernels of known work. Profiling
-# must not change the measured times. The test prints the tables of the program and takes less than two minutes. If
-# the driver denies access to the counters, the test prints the denial and tests everything else.
+# must not change the measured times. If the driver denies access to the counters, the test prints the denial and
+# tests everything else.
 . tests/lib.sh
 
 build "profiling.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/profiling.cu -o "$tmp/profiling"

@@ -147,8 +147,8 @@ def contests():
 
 
 def backward():
-    """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. Stream capture rejects a
-    backward pass on a different stream, but kbench must measure its time."""
+    """PyTorch runs a backward pass on the stream of its forward pass. Stream capture rejects a backward pass on
+    another stream, but kbench must measure its time."""
     x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
     dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
     norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)

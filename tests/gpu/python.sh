@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU with PyTorch: kbench.py measures the same time of a kernel as a C program, finds no difference between
-# equal functions, and flags operations that a function must not contain. PYTHON is the interpreter.
+# equal functions, and flags operations that a function must not contain.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

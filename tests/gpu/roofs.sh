@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: kbench must withhold every impossible rate as ABOVE_ROOF, and must keep every possible rate. The test
-# prints the measured peaks and the time that measuring them took.
+# On a GPU: kbench must withhold every impossible rate as ABOVE_ROOF, and must keep every possible rate.
 . tests/lib.sh
 
 include=$(dirname "$(command -v "$NVCC" || echo "$NVCC")")/../include

@@ -62,7 +62,6 @@ struct contest {
     {                                      \
         name, __VA_ARGS__, 0, 0, 0, {}, {} \
     }
-// Launch functions of cross entropy: forward, backward, and both in one kernel.
 static void ce_contests(int64_t rows, int64_t cols, std::vector<contest>* to) {
     contest fwd = { "cross_entropy", "fwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_fwd_unroll<bf16>) } };
     contest bwd = { "cross_entropy", "bwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_bwd_unroll<bf16>) } };
@@ -150,7 +149,6 @@ static kbk_args arguments(const room& r, int set) {
 __device__ void put(bf16* x, float v, float) { *x = __float2bfloat16_rn(v); }
 __device__ void put(float* x, float v, float) { *x = v; }
 __device__ void put(int* x, float v, float b) { *x = min((int)v, (int)b - 1); }
-// Fills with uniform numbers: in [a, b) for targets and for y of softmax, otherwise in [-2, 2).
 template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, uint32_t seed) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32)) * 0x9E3779B1u + seed;
@@ -167,7 +165,6 @@ __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
         if (threadIdx.x == 0 && r + 2 < rows) x[(r + 2) * cols] = __float2bfloat16_rn(r % 8 ? 1000.0f : -64.0f);
     }
 }
-// Masks rows of cross entropy completely or partly, and sets ignored and invalid targets.
 __global__ void masked_k(bf16* x, int* t, int64_t rows, int64_t cols) {
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols && r % 4 == 0; c += blockDim.x)

@@ -73,7 +73,7 @@ static float* filled(kb_state* kb, int64_t n) {
     return x + before;
 }
 
-// Checks that the kernel wrote the first and the last 256 outputs. Memory of kb_alloc initially contains NaN.
+// Memory of kb_alloc initially contains NaN.
 static void check_written(kb_state* kb, const float* y, int64_t n) {
     float ends[2][256];
     int each = n < 256 ? (int)n : 256, missing = 0;
@@ -84,7 +84,6 @@ static void check_written(kb_state* kb, const float* y, int64_t n) {
     kb_check_that(kb, missing == 0, missing, 0, "%d of %d outputs are NaN", missing, 2 * each);
 }
 
-// Checks in the first and the last elements that y is x after `times` applications of 1.5 x + 0.25.
 static void check_scaled(kb_state* kb, const float* x, const float* y, int64_t n, int times) {
     float in[256], out[256];
     double worst = 0;
@@ -132,7 +131,7 @@ __device__ unsigned long long nanoseconds() {
 }
 __device__ unsigned this_block() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __device__ bool first_thread() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-// must be called by every thread block that may be the first thread block to start
+// to be called by every thread block that may be the first to start, or (ends) the last to end
 __device__ void begins(unsigned slot) {
     if (!first_thread() || this_block() >= 264) return;
     atomicMin(&stamps[slot][0], nanoseconds());
@@ -140,7 +139,6 @@ __device__ void begins(unsigned slot) {
     stamps[(slot + RING / 2) % RING][0] = ~0ull;
     stamps[(slot + RING / 2) % RING][1] = 0;
 }
-// Must be called by every thread block that may be the last thread block to end.
 __device__ void ends(unsigned slot) {
     if (this_block() + RESIDENT < gridDim.x * gridDim.y * gridDim.z) return;
     __threadfence();
@@ -148,7 +146,7 @@ __device__ void ends(unsigned slot) {
     if (first_thread()) atomicMax(&stamps[slot][1], nanoseconds());
 }
 
-static unsigned launches; // number of launches of the timed block
+static unsigned launches;
 static unsigned slot() { return launches++ % RING; }
 static void* ring() {
     void* on_device = NULL;
@@ -167,10 +165,9 @@ static int order(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// Adds the median time of the latest launches, computed from their timestamps, to the record. Like kbench,
-// note_stamps takes the median over means of eight consecutive launches. Therefore kbench and the timestamps give
-// equal medians for a timed block whose time alternates between two values. The resolution of %globaltimer is 32
-// ns.
+// Adds the median time of the latest launches, by their timestamps, to the record. Like kbench, it takes the
+// median over means of eight launches, so both agree for a time that alternates between two values. The resolution
+// of %globaltimer is 32 ns.
 static void note_stamps(kb_state* kb) {
     static unsigned long long host[RING][2];
     static double ns[LATEST];
@@ -178,10 +175,10 @@ static void note_stamps(kb_state* kb) {
     kb_to_host(kb, host, ring(), sizeof host);
     for (unsigned k = 1; k <= LATEST && k <= launches; k++) {
         const unsigned long long* s = host[(launches - k) % RING];
-        // skips a launch that was captured for the audit but never ran
+        // the audit's capture never ran, so its slot holds no timestamps
         if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]);
     }
-    // kbench has not measured samples yet: the first call of the benchmark function only checks the outputs
+    // samples exist only from the second call of the benchmark function on
     if (n < 20) return;
     n -= TOGETHER - 1;
     for (int i = 0; i < n; i++) {
@@ -331,9 +328,7 @@ KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
 
 // --- arguments by value ---
 
-template <int BYTES> struct block_of { // kernel argument: a pointer after BYTES of padding
-    float v[(BYTES - 8) / 4];
-};
+template <int BYTES> struct block_of { float v[(BYTES - 8) / 4]; };
 template <int BYTES> __global__ void with_arguments(block_of<BYTES> a, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] = a.v[i % ((BYTES - 8) / 4)] + a.v[blockIdx.x % 8];

@@ -77,21 +77,18 @@ def short(name):
 
 
 def median(rows, column):
-    """Returns the median of a column of the rows; None if a row has no value in this column."""
     values = [row[column] for row in rows or [(None, None, "")]]
     return None if None in values else statistics.median(values)
 
 
 def edge_of(name, traced):
-    """Returns CUPTI's duration minus the timestamps of the same launches, for the case NAME with a single kernel.
-    Returns None if no traced process measured this case."""
+    """Returns CUPTI's duration minus the timestamps of the same launches, for the case NAME with a single kernel."""
     alone = re.sub(r"kernels=\d+", "kernels=1", name)
     rows = [r for r in traced.get(alone, []) if r[0] is not None and r[1] is not None]
     return statistics.median(r[0] - r[1] for r in rows) if rows else None
 
 
 def compare(kinds, way):
-    """Prints a row for each case."""
     mine, traced = kinds[way], kinds[f"cupti_{way}"]
     for name, rows in mine.items():
         kernels = re.search(r"kernels=(\d+)", name)

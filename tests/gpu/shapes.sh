@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: the times that kbench prints must agree with CUPTI's durations, and for timed blocks of several kernels
-# with the kernels' own timestamps. No constant of kbench was fitted to launch configurations of shapes.cu. The
-# test uses fewer processes and less time per case than shapes.py does by default.
+# with the kernels' own timestamps.
 . tests/lib.sh
 
 build "shapes.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/shapes.cu -o "$tmp/shapes"

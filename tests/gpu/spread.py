@@ -2,7 +2,7 @@
 """Measures how much the medians of new processes differ: spread.py PROGRAM [ARGUMENTS...]
 
 Runs a kbench program ten times. For every case, the largest and the smallest median may differ by at most max(0.1
-us, 1 %). The exit code is 1 if a case exceeds the limit."""
+us, 1 %)."""
 import json
 import os
 import statistics

@@ -2,10 +2,10 @@
 /* Benchmarks third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, memory that
    the benchmark function allocates, managed and mapped memory, streams that fork and join, graphs, wmma, and work
    in place. No constant of kbench was tuned on benchmarks of this file. The three implementations of an operation
-   call one common function, so kbench must not report an implementation as slower or faster. third_party.sh
-   requires for each case a time, or the flag that the case must get.
+   call one common function, so kbench must not report an implementation as slower or faster.
 
-   nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
+   nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those:
+   -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
@@ -32,15 +32,13 @@
     KBENCH_IMPL(op, c, __VA_ARGS__) { op##_of(kb); } \
     static void op##_of(kb_state* kb)
 #define SIZES KB_AXIS("n", 65536, 1048576)
-// Checks a call of a library or of the CUDA runtime; if the call failed, the case fails, because nothing can be
-// timed.
+// Ends the case if the call failed.
 #define NEED(call)                                               \
     do {                                                         \
         int code = (int)(call);                                  \
         if (code) return kb_fail(kb, "%s gave %d", #call, code); \
     } while (0)
 
-// Returns a host copy of n elements; NULL if the case has ended.
 template <class T> static T* host(kb_state* kb, const T* x, int64_t n) {
     T* h = KB_ALLOC_HOST(kb, T, n);
     if (h) kb_to_host(kb, h, x, sizeof(T) * (size_t)n);
@@ -116,7 +114,7 @@ static void check_scaled(kb_state* kb, const float* x, const float* y, int n) {
 struct scaled {
     __host__ __device__ float operator()(float v) const { return 2 * v + 1; }
 };
-OTHER(transformed, SIZES) { // Thrust with a policy that does not synchronize
+OTHER(transformed, SIZES) {
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
     kb_fill(kb, x, n, KB_UNIFORM);

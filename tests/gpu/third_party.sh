@@ -3,7 +3,7 @@
 # On a GPU: tests kbench with third-party code (CUB, Thrust, NVIDIA's libraries) and with launches and memory of
 # every kind. Each case must get a time, or the flag that is expected for the case. The three implementations of
 # each case call one common function, so at most one comparison in twenty may report a difference. --timer cupti
-# must give times for the same cases as the default timer. The test takes about a minute.
+# must give times for the same cases as the default timer.
 . tests/lib.sh
 
 libraries="-lcublas -lcufft -lcurand"

@@ -8,7 +8,6 @@ unset COLUMNS NO_COLOR
 build "vendor.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/vendor.cu -o "$tmp/prog"
 build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 prog=$tmp/prog some="--fast --no-progress"
-# records FILE, then value CASE KEY, and counter CASE NAME
 records() { file=$1 && "$tmp/flat" "$file" > "$tmp/flat.txt"; }
 value() { awk -F'\t' -v name="\"$1/" -v key="$2" '$2 == "name" && index($3, name) == 1 { at = $1 } $1 == at && $2 == key { print $3; exit }' "$tmp/flat.txt"; }
 counter() { grep "\"name\": \"$1/" "$file" | sed 's/.*"counters": {\([^}]*\)}.*/\1/' | tr ',' '\n' | sed -n "s/^ *\"$2\": //p"; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the comparison of two sets of records with known answers: which records are paired, and which differences
 // between machines are reported. The test also covers the interval of a change, its verdict at each threshold, and
-// the use of earlier runs. change_rates.c has the error rates.
+// the use of earlier runs.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -29,8 +29,6 @@ static int draw(int below) {
 static bool same(const kb_result* a, const kb_result* b) {
     return strcmp(a->name, b->name) == 0 && a->device == b->device;
 }
-// Tests two results: whether a record is the last one of its case, and how many devices with a lower number have
-// records of the same case.
 static bool counts(const kb_result* r, int n, int i) {
     for (int k = i + 1; k < n; k++)
         if (same(&r[i], &r[k])) return false;
@@ -186,7 +184,7 @@ static void test_verdicts(void) {
         CHECK_REAL(of[0].lo, rows[i].log - reach, 1e-5), CHECK_REAL(of[0].hi, rows[i].log + reach, 1e-5);
         CHECK(isnan(of[1].lo) && isnan(of[1].p) && of[1].verdict == KB_NO_VERDICT && !of[1].open);
     }
-    // few degrees of freedom widen an interval; several cases require a correction for multiple tests (Holm)
+    // few degrees of freedom widen an interval; with several cases, Holm's correction raises the p-values
     kbi_change of[3];
     kbi_changes c = { of, 3 };
     memset(of, 0, sizeof of);
@@ -201,7 +199,6 @@ static void test_verdicts(void) {
     CHECK(of[2].open && of[2].verdict == KB_UNRESOLVED && isnan(of[2].p));
     c.n = 1, kbi_changes_judge(&c, &rules);
     CHECK_THAT(of[0].p > 0.062 && of[0].p < 0.0635, "p %g", of[0].p);
-    // counts of all kinds of changes, and the geometric mean over the compared cases
     kbi_change sum[8];
     memset(sum, 0, sizeof sum);
     kbi_changes all = { sum, 8 };
@@ -230,7 +227,7 @@ static void test_compared_rounds(void) {
     kbi_changes c = { of, 2 };
     memset(of, 0, sizeof of);
     for (int i = 0; i < 2; i++) of[i].before = &before[i], of[i].after = &after[i];
-    after[1].status = KB_FAILED; // the second case failed, so only the first case is compared
+    after[1].status = KB_FAILED;
     for (int rounds = 5; rounds <= 8; rounds++) {
         double logs[16];
         for (int k = 0; k < rounds; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[rounds + k] = NAN;
@@ -242,7 +239,7 @@ static void test_compared_rounds(void) {
         CHECK_REAL(widest, se * kbi_student_quantile(0.975, rounds - 1), 1e-9);
         CHECK(of[0].evidence == KBI_EVIDENCE_ROUNDS && of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_NO_VERDICT);
     }
-    // the second case now has a time, but only one of its rounds has a known time
+    // the second case has a time in both sets, but only one of its rounds does
     after[1].status = KB_OK;
     double logs[16];
     for (int k = 0; k < 8; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[8 + k] = k ? NAN : 0.5;
@@ -258,7 +255,7 @@ static void test_compared_rounds(void) {
 }
 
 // For any number of cases, the pooled spread is computed in subsets of cases of similar duration, as described at
-// kbi_spread_of. Cases with unknown values belong to no subset.
+// kbi_spread_of.
 static void test_lots(void) {
     enum { N = 230, EACH = 3 };
     static double values[N * EACH], times[N], lot[KBI_ALIKE * EACH], lengths[KBI_ALIKE];
@@ -290,8 +287,6 @@ static void test_lots(void) {
     CHECK_INT(wrong, 0), CHECK(known > 2 * KBI_ALIKE);
 }
 
-// The logarithms of a record's process times are taken from the valid times only, and from at most
-// KBI_PROCESSES_READ of them.
 static void test_processes(void) {
     static double many[80];
     double few[] = { 10, 10.2, NAN, 0, 9.8 };
@@ -332,7 +327,6 @@ static void test_past(void) {
     CHECK_REAL(p, 2 * kbi_student_tail(3 / sqrt(8.0 * 7 * 21 / 18), 1e7), 1e-12);
     double odd[5] = { 5, 1, 4, 2, 3 }, even[4] = { 5, 1, 4, 2 }, single[1] = { 7 };
     CHECK(kbi_middle(odd, 5) == 3 && kbi_middle(even, 4) == 3 && kbi_middle(single, 1) == 7);
-    // only the last runs of a long history are used, each device has its own history, and failed runs are ignored
     static kb_result r[60];
     const kb_result* of[60];
     int64_t n;
@@ -365,7 +359,6 @@ static void test_past(void) {
     CHECK_REAL(c.of[0].run_sd, t[1].sd, 0);
     KBENCH_FREE(c.of);
     KBENCH_FREE(t);
-    // the pooled variance of several cases equals a value computed by hand
     kbi_trend own[3];
     memset(own, 0, sizeof own);
     own[0].sd = 0.01, own[0].df = 6, own[1].sd = 0.03, own[1].df = 2, own[2].sd = NAN, own[2].df = NAN;
@@ -375,7 +368,6 @@ static void test_past(void) {
     CHECK_REAL(own[1].sd, 0.03, 1e-12), CHECK_REAL(own[1].df, 6, 1e-12);
     CHECK_REAL(own[2].sd, sqrt(sum / 8), 1e-12), CHECK_REAL(own[2].df, 4, 1e-12);
     own[0].sd = 0.01, own[0].df = 3;
-    // there is no other case to pool the variance with
     kbi_trends_pool(own, 1), CHECK_REAL(own[0].df, 3, 0), CHECK_REAL(own[0].sd, 0.01, 0);
 }
 
@@ -423,12 +415,11 @@ static void test_machines(void) {
     kbi_text what = KBI_BLANK;
     CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "backend (cuda, cpu), CPU (P, Q)") == 0);
     b.backend = "cuda";
-    CHECK(kbi_env_differs(&a, &b, &what)); // the difference is appended to the existing text
+    CHECK(kbi_env_differs(&a, &b, &what));
     CHECK_STR(what.s, "backend (cuda, cpu), CPU (P, Q), GPU (G, none), CPU (P, Q)");
     b.gpu = "G", b.driver = "1", b.cpu = "P";
     CHECK(!kbi_env_differs(&a, &b, &what));
     kbi_text_free(&what);
-    // lists every difference once, with the number of affected pairs
     kb_param known[3] = { { "aslr", KB_AXIS_INTS, 1, 0, NULL },
                           { "limit", KB_AXIS_REALS, 7, 2.5, NULL },
                           { "room", KB_AXIS_STRINGS, 0, 0, "x" } },

@@ -17,8 +17,8 @@ static void show(const char* format, ...) {
     va_end(rest);
 }
 
-// Returns by how many percent a measured percentage may miss its limit `bar`: 2.33 standard errors of a binomial
-// whose probability is `bar`.
+// Returns the tolerance in percent of a measured percentage with the limit `bar`: 2.33 standard errors of a
+// binomial.
 static double slack(double bar, int of) { return 233 * sqrt(bar / 100 * (1 - bar / 100) / of); }
 static bool at_most(double percent, double bar, int of) { return percent <= bar + slack(bar, of); }
 
@@ -68,7 +68,7 @@ static kb_result blank(const char* name, double ms) {
     return r;
 }
 
-// Noise of a machine. process: standard deviation between processes; run: standard deviation between runs; own:
+// Noise of a machine: process and run are the standard deviations between processes and between runs; own is the
 // half-width of a record's interval.
 typedef struct world {
     double process, run, own;
@@ -109,9 +109,7 @@ static void test_pairs(void) {
     CHECK_INT(c.n, 6);
     CHECK(c.of[0].before == NULL && c.of[0].after == &after[0]);
     CHECK(c.of[1].before == &before[1] && c.of[1].after == &after[1]);
-    // if a case has two records, the later record is used
     CHECK(c.of[2].before == &before[3] && c.of[2].after == &after[2]);
-    // records of several devices are paired in the order of the device numbers
     CHECK(c.of[3].before == &before[4] && c.of[3].after == &after[3]);
     CHECK(c.of[4].before == NULL && c.of[4].after == &after[4]);
     CHECK(c.of[5].before == &before[2] && c.of[5].after == NULL);
@@ -142,7 +140,7 @@ static kbi_change alone(double before, double after, double own, double noise) {
 }
 
 static void test_alone(void) {
-    kbi_change c = alone(10, 10.7, 0.001, 0.03); // a change of 7 % with 3 % of noise: the interval includes 5 %
+    kbi_change c = alone(10, 10.7, 0.001, 0.03);
     CHECK(c.verdict == KB_SLOWER && !c.regressed);
     CHECK_REAL(exp(c.lo), 1.07 / 1.03 * (1 - 0.001 * sqrt(2)), 1e-5);
     CHECK_REAL(exp(c.hi), 1.07 * 1.03 * (1 + 0.001 * sqrt(2)), 1e-5);
@@ -159,16 +157,15 @@ static void test_alone(void) {
     c = alone(11.5, 10, 0.001, 0.03);
     CHECK(c.verdict == KB_FASTER && c.improved && !c.regressed);
     CHECK(!c.open);
-    // the change is significant, but not significantly above the threshold of 5 %
     c = alone(10, 10.6, 0.001, 0.03);
     CHECK(c.verdict == KB_SLOWER && !c.regressed && c.open);
     c = alone(10, 10.05, 0.001, 0.03);
     CHECK(c.verdict == KB_EQUIVALENT && !c.open);
-    c = alone(10, 11.5, 0.1, 0.03); // 15 %, known to 10 %
+    c = alone(10, 11.5, 0.1, 0.03);
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed);
-    c = alone(10, 20, NAN, 0.03); // too few samples for an interval, so even twice the time is not significant
+    c = alone(10, 20, NAN, 0.03);
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed && c.evidence == KBI_EVIDENCE_NONE && kbi_nan(c.lo));
-    c = alone(10, 11.5, 0, 0.03); // all samples are equal because the timer is coarse
+    c = alone(10, 11.5, 0, 0.03);
     CHECK(c.regressed);
     c = alone(10, NAN, 0.001, 0.03);
     CHECK(c.verdict == KB_NO_VERDICT && !c.regressed);
@@ -263,9 +260,9 @@ static tally repeat(const world* w, bool processes, int runs, int planted, const
     return t;
 }
 
-// The noise called "cpu" is the noise of a machine on which two runs of one program differed in 64 of 180 cases.
-// The time of a case varies between processes with a standard deviation of 1.2 %, but the confidence intervals
-// within a process have a half-width of only 0.4 %.
+// The machine "cpu" has the noise that was measured on a CPU on which two runs of one program differed in 64 of
+// 180 cases. Processes differ by 1.2 % (standard deviation), but the intervals within a process have a half-width
+// of only 0.4 %.
 static void test_repeats(void) {
     const world cpu = { 0.012, 0, 0.004 }, gpu = { 0.004, 0, 0.003 }, drifts = { 0.006, 0.005, 0.004 };
     const struct {
@@ -329,9 +326,9 @@ static void test_repeats(void) {
 enum { ROUNDS_MOST = 60 };
 
 typedef struct race {
-    // wrong: percentage of comparisons that call equal cases different; regressed: percentage of comparisons that
-    // report a regression; held: percentage of intervals that contain the true ratio; found: percentage of
-    // comparisons that find the slower case; rounds: mean number of rounds
+    // In percent. wrong: comparisons that call equal cases different; regressed: comparisons that report a
+    // regression; held: intervals that contain the true ratio; found: comparisons that find the slower case.
+    // rounds: mean number of rounds
     double wrong, regressed, held, found, rounds;
 } race;
 
@@ -415,8 +412,8 @@ static void test_races(void) {
 
 // -- the past ----------------------------------------------------------------------------------------------
 
-// Sudden changes of 20 % from code changes are not taken for machine noise. A slow increase of 1 % per run is
-// found, and noise alone is not called a trend.
+// Sudden changes of 20 % are code changes and not noise. A slow increase of 1 % per run is found, and noise alone
+// is not called a trend.
 static void test_trends(void) {
     static kb_result r[200];
     const kb_result* of[200];
@@ -450,7 +447,7 @@ static void test_trends(void) {
     CHECK_THAT(at_most(100.0 * false_ones / times, 1, times), "steady times are called a trend: %d of %d", false_ones,
                times);
     CHECK_THAT(sum > 0.008 && sum < 0.016, "noise between jumps: %.4f", sum);
-    of[0] = &r[40]; // a single run has no trend and no scatter
+    of[0] = &r[40];
     kbi_trend* t = kbi_trends(of, 1, &n);
     CHECK(n == 1 && kbi_nan(t[0].sd) && kbi_nan(t[0].p) && t[0].runs == 1);
     KBENCH_FREE(t);
@@ -459,29 +456,25 @@ static void test_trends(void) {
     KBENCH_FREE(t);
 }
 
-// Short histories with results computed by hand: scatter between successive runs of a case, scatter pooled with
-// other cases, and trend.
 static void test_trends_by_hand(void) {
     static kb_result r[40];
     const kb_result* of[40];
     int64_t n, all = 0;
-    for (int i = 0; i < 8; i++) { // one case changes by 1 % per run, one by 4 %, and one has only two runs
+    for (int i = 0; i < 8; i++) {
         if (i < 6) r[all] = blank("a", exp(0.01 * (i % 2))), of[all] = &r[all], all++;
         if (i < 6) r[all] = blank("b", exp(0.04 * (i % 2))), of[all] = &r[all], all++;
         if (i < 2) r[all] = blank("c", exp(0.5 * i)), of[all] = &r[all], all++;
     }
     kbi_trend* t = kbi_trends(of, all, &n);
     CHECK_INT(n, 3);
-    // the case's own variance and the pooled variance of all cases have equal weights
     CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9);
     CHECK_REAL(t[0].df, 20.0 / 3, 1e-9);
-    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // pooling never lowers a standard deviation
+    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9);
     CHECK_REAL(t[1].df, 20.0 / 3, 1e-9);
-    // the case has too few runs, so its variance comes from the other cases alone
     CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9);
     CHECK_REAL(t[2].df, 4, 1e-9);
     CHECK_REAL(t[2].middle, 1, 1e-12), CHECK_REAL(t[2].now, exp(0.5), 1e-12);
-    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope)); // six runs are too few for a trend
+    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope));
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank("climbs", exp(0.01 * i)), of[i] = &r[i];
     t = kbi_trends(of, 8, &n);
@@ -492,14 +485,13 @@ static void test_trends_by_hand(void) {
     CHECK_REAL(t[0].sd, 0.01 / sqrt(2.0), 1e-9);
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank(i < 6 ? "still" : "new", i == 1 || i > 5 ? 1.5 : 1), of[i] = &r[i];
-    // the case "still" has only three changes of 0, which are too few to estimate its scatter
+    // the three differences of the case "still" are 0, which is too few to estimate its scatter
     t = kbi_trends(of, 8, &n);
     CHECK_STR(t[1].last->name, "still"), CHECK_REAL(t[1].df, 2, 1e-9), CHECK(kbi_nan(t[0].sd));
     KBENCH_FREE(t);
 }
 
-// The severity of a longer time depends on the change divided by the threshold. The severity of more memory
-// depends on the change divided by twice the threshold.
+// The severity depends on the change divided by the threshold for time, and by twice the threshold for memory.
 static void test_severity(void) {
     static const struct {
         double times;
@@ -511,12 +503,10 @@ static void test_severity(void) {
         memset(&c, 0, sizeof c);
         c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
-        // if both time and memory regressed, the higher of the two severities is reported
         c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical");
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }
-    // a change that equals the limit between two severities gets the higher severity
     kbi_change c;
     memset(&c, 0, sizeof c);
     c.more = true;

@@ -44,12 +44,11 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     return file;
 }
 static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t group) {
-    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // any CPU
+    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // pid 0, cpu -1: any CPU
     if (number == SYS_perf_event_open) return virtual_perf((const uint32_t*)a, (int)group);
     return number == SYS_socketpair ? syscall(number, a, b, c, group) : (errno = ENOSYS, -1);
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);
-// Files of the simulated Linux kernel that describe the events of the processor.
 static int virtual_open(const char* path, int flags, ...) {
     static const char* const files[][2] = { { "cpu_core/type", "4\n" },
                                             { "cpu_core/events/slots", "event=0x00,umask=0x4\n" },
@@ -141,7 +140,6 @@ static double counted(int i, const char* name) {
 }
 static void said(const char* what) { CHECK_THAT(strstr(output, what) != NULL, "no '%s' in: %.600s", what, output); }
 
-// Opens an event description in sysfs; returns false for any other path.
 static void test_config(void) {
     static const struct {
         const char* text;
@@ -189,7 +187,7 @@ int main(int argc, char** argv) {
     test_config();
     run("good", "--counters");
     CHECK_INT(file.n, 2);
-    for (int i = 0; i < file.n; i++) { // expected values: counts per run of the block, corrected for multiplexing
+    for (int i = 0; i < file.n; i++) {
         CHECK_REAL(counted(i, "cycles"), 200, 1e-9);
         CHECK_REAL(counted(i, "instructions"), 202, 1e-9);
         CHECK_REAL(counted(i, "branch_misses"), 210, 1e-9);
@@ -201,7 +199,8 @@ int main(int argc, char** argv) {
     }
     CHECK(!strstr(output, "not profiled"));
     said(" cycles "), said(" 202");
-    // The share of issue slots that waited for memory is reported only if the processor counts slots that waited.
+    // The share of time bound by memory is reported only if the processor counts issue slots that waited for
+    // memory.
     said("the share of time bound by memory is unknown: this processor counts neither topdown-be-bound nor");
     CHECK(isnan(counted(0, "backend_bound_pct")));
     run("stalls", "--op sum --counters");
@@ -220,7 +219,7 @@ int main(int argc, char** argv) {
     run("dear", "--op sum --counters");
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
-    CHECK(isnan(counted(0, "cycles"))); // without --counters
+    CHECK(isnan(counted(0, "cycles")));
     static const char* const rows[][2] = { { "forbids", "kernel.perf_event_paranoid=2" },
                                            { "hides", "virtual machines often hide them" },
                                            { "lacks", "perf_event_open: " } };
@@ -231,6 +230,6 @@ int main(int argc, char** argv) {
         CHECK(strtod(json_get(&file, 0, "time_ms"), NULL) > 0);
     }
     run("hides", "--counters --no-isolate");
-    CHECK_REAL(counted(0, "page_faults"), 200, 1e-9); // the software events of the Linux kernel still work
+    CHECK_REAL(counted(0, "page_faults"), 200, 1e-9);
     return test_end();
 }

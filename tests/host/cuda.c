@@ -47,7 +47,6 @@ KBENCH(copies) {
     static char host[4096];
     KB_TIME(kb) { cudaMemcpyAsync(p, host, sizeof host, cudaMemcpyHostToDevice, kb->stream); }
 }
-// copies within the device, or from the host (the host blocks until the copy is done)
 KBENCH(moves, KB_AXIS("within", 0, 1)) {
     enum cudaMemcpyKind way = kb_int(kb, "within") ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
     char *p = KB_ALLOC(kb, char, 4000000), *from = KB_ALLOC(kb, char, 4000000);
@@ -137,7 +136,7 @@ KBENCH(turns) {
 // kbench calls the benchmark function of each implementation once, and with --rotate once more per copy of the
 // data. Each call fills its data with the number of the call (the mark). Each launch adds 1 to the first element
 // of the data (the counter). At its end, each call prints the address of its data, the counter, and "stands" if
-// the data still contains the mark.
+// its data still has the mark.
 static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
@@ -168,12 +167,12 @@ KBENCH_IMPL(unsteady, other) { // allocates more in its second call than in its 
     in_turn(kb, 1 << 18, calls++ > 0 ? 1 << 18 : 4096);
 }
 KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 18, 0); }
-KBENCH_IMPL(broken, other) { // the third of the implementation's replicas fails while two others are suspended
+KBENCH_IMPL(broken, other) { // with --rotate, the third copy of its data fails while two copies are suspended
     static int calls;
     if (++calls == 5) kb_fail(kb, "once too often");
     in_turn(kb, 1 << 18, 0);
 }
-KBENCH(faults) { // the fault occurs in the 50th launch
+KBENCH(faults) {
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     KB_TIME(kb) {
@@ -181,7 +180,7 @@ KBENCH(faults) { // the fault occurs in the 50th launch
         submit(kb->stream, o);
     }
 }
-KBENCH(breaks) { // the fault occurs in the first launch
+KBENCH(breaks) {
     static const function faulty = { "faulty", 8, 0, 0, 0, 0, false };
     KB_TIME(kb) {
         operation o = { KERNEL, &faulty, 5000, NULL, NULL, NULL };
@@ -202,8 +201,6 @@ KBENCH_IMPL(rivals, twin) {
 KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
-// Submits a kernel. The launch with the given number breaks the device; launches are counted from the first
-// sample.
 static void break_late(kb_state* kb, int launch) {
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
@@ -220,7 +217,7 @@ KBENCH_IMPL(duel, breaks) {
 KBENCH_IMPL(duel, third) {
     KB_TIME(kb) { kernel(6000, 24, kb->stream); }
 }
-KBENCH(exhausts) { // ignores the return value of cudaMalloc
+KBENCH(exhausts) {
     kb_expect(kb, KB_EXPECT_ALLOC);
     KB_TIME(kb) {
         void* p;
@@ -228,8 +225,7 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// The benchmark functions below destroy state that all cases share. After a case that destroys this state, the
-// next case must still be measured.
+// After a case that destroys state of the device or the process, the next case must still be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -287,7 +283,7 @@ KBENCH(strays_not) {
     kb_note(kb, "on device %d", gpu.device);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-static void idles_later(kb_state* kb) { // the device is idle while the function checks its results
+static void idles_later(kb_state* kb) {
     gpu.idle = false;
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
     gpu.idle = true;
@@ -298,7 +294,6 @@ KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
 // --- launches that differ ---
 
-// the duration of the kernel is in device memory and is never restored
 KBENCH(shrinks) {
     static double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
@@ -307,7 +302,7 @@ KBENCH(shrinks_again) { // every call of the benchmark function starts again wit
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
-KBENCH(wears_off) { // the time falls from the first sample to the last
+KBENCH(wears_off) {
     double ns = 60000;
     KB_TIME(kb) { kernel(ns = ns > 2000 ? ns - 60 : 2000, 24, kb->stream); }
 }
@@ -323,14 +318,14 @@ KBENCH(every_second_long) {
     int launches = 0;
     KB_TIME(kb) { kernel(++launches % 2 ? 900000 : 700000, 24, kb->stream), kernel(5, 24, kb->stream); }
 }
-KBENCH(submits_less) { // launches from the 300th on lack the second kernel
+KBENCH(submits_less) {
     int launches = 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         if (++launches < 300) kernel(600, 24, kb->stream);
     }
 }
-KBENCH(submits_in_turn) { // launches two kernels of the same duration alternately
+KBENCH(submits_in_turn) {
     int launches = 0;
     KB_TIME(kb) { kernel(5000, ++launches % 2 ? 24 : 256, kb->stream); }
 }
@@ -356,7 +351,6 @@ KBENCH_IMPL(shrinking_rival, shrinks) {
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 4000 ? ns / 2 : 2000, 24, kb->stream); }
 }
-// The clock falls in the middle of the samples, and the launches take longer accordingly.
 KBENCH(slows_down) {
     KB_TIME(kb) {
         gpu.cycles = kb->run->m.n < 100 ? 1.98 : 1.5;
@@ -364,9 +358,7 @@ KBENCH(slows_down) {
     }
     gpu.cycles = 0;
 }
-// Disturbs graph launches, which happen outside the benchmark function. One test stops the process in the middle
-// of the samples. Another test lowers the clock in the middle of the samples and restores the clock before the
-// last sample.
+// Disturbs graph launches, which happen outside the benchmark function.
 static kbi_run* in_graphs;
 static double stop_in_graph(void) {
     static int samples;
@@ -472,7 +464,6 @@ KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "
     KB_TIME(kb) { kernel(200000, 24, kb->stream); }
     kb_flops(kb, 0.01 * (double)kb_int(kb, "percent") * tflops * 1e12 * 200e-6);
 }
-// returns whether p points into device memory
 static bool on_device(const void* p) {
     for (int i = 0; i < 4096; i++)
         if ((const char*)p >= (char*)gpu.blocks[i].p && (const char*)p < (char*)gpu.blocks[i].p + gpu.blocks[i].bytes)
@@ -493,7 +484,6 @@ static void places_of(kb_state* kb, double ns) {
 KBENCH_IMPL(places, one) { places_of(kb, 20000); }
 KBENCH_IMPL(places, other) { places_of(kb, 20000); }
 
-// The block contains a GPU operation that is not a kernel; the audit must report the operation.
 static void beside(kb_state* kb, int kind) {
     KB_TIME(kb) {
         operation o = { KERNEL, NULL, 3000, NULL, NULL, NULL };
@@ -505,7 +495,7 @@ static void beside(kb_state* kb, int kind) {
 KBENCH(hosts) { beside(kb, HOST); }
 KBENCH(allocates) { beside(kb, ALLOCATION); }
 KBENCH(sets) { beside(kb, SET); }
-KBENCH(sets_first) { // a memset, then a kernel (e.g. a histogram)
+KBENCH(sets_first) {
     KB_TIME(kb) {
         operation o = { SET, NULL, 3000, NULL, NULL, NULL };
         submit(kb->stream, o);
@@ -523,7 +513,7 @@ KBENCH(isolated) { refused(kb, cudaErrorStreamCaptureIsolation, cudaErrorStreamC
 KBENCH(unjoined) { refused(kb, cudaSuccess, cudaErrorStreamCaptureUnjoined); }
 KBENCH(invalidates) { refused(kb, cudaSuccess, cudaErrorStreamCaptureInvalidated); }
 KBENCH(errs) { refused(kb, cudaErrorInvalidValue, cudaSuccess); }
-KBENCH(throws, KB_AXIS("refused", 0, 1)) { // a C++ exception leaves the block
+KBENCH(throws, KB_AXIS("refused", 0, 1)) {
     bool refused = kb_int(kb, "refused") != 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -613,7 +603,7 @@ static void beside_it(kb_state* kb, bool captured) {
     gpu.busy = false;
 }
 KBENCH(beside_always) { beside_it(kb, true); }
-KBENCH(beside_unsaid) { // the driver launches into the default stream, so capture fails, but no call reports why
+KBENCH(beside_unsaid) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         gpu.busy = !gpu.capture;
@@ -655,7 +645,7 @@ static kb_entry newer, of_cpu; // newer: needs a newer GPU; of_cpu: runs only on
 
 static const char* self;
 static json_file file;
-static int code; // exit code of the last run of the program
+static int code;
 
 static const char* output(void) {
     static char all[20000];
@@ -668,7 +658,7 @@ static const char* output(void) {
 static void check_output(const char* what) {
     CHECK_THAT(strstr(output(), what) != NULL, "no '%s' in: %.300s", what, output());
 }
-static void check_machine(const char* key, const char* value) { // a line of --env
+static void check_machine(const char* key, const char* value) {
     char line[100];
     snprintf(line, sizeof line, "\n  %-34s %s\n", key, value);
     check_output(line);
@@ -677,7 +667,6 @@ static void check_no_output(const char* what) {
     CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
 }
 
-// Runs this program. Environment variables, as NAME=VALUE, may precede the arguments of the program.
 static void start(const char* arguments) {
     char command[1000];
     const char* rest = arguments;
@@ -775,7 +764,7 @@ typedef struct moved {
     int process, pages;
     unsigned long at, large;
 } moved;
-static int moved_to(moved* of, int most) { // collects the last line "moved ..." that each process printed
+static int moved_to(moved* of, int most) {
     int n = 0;
     for (const char* s = output(); (s = strstr(s, "moved ")) != NULL; s++) {
         moved now;
@@ -805,7 +794,7 @@ static void test_moved(void) {
                    of[i].large);
         for (int k = 0; k < i; k++) CHECK_THAT(of[i].at != of[k].at, "processes %d and %d: at %lu", k, i, of[i].at);
     }
-    run("--op turns --fast --rotate"); // with --rotate and one implementation, no buffers are shared
+    run("--op turns --fast --rotate");
     memory = number(0, "memory_bytes");
     run("--op turns --fast --rotate --procs 2");
     CHECK_INT(number(0, "processes"), 2);
@@ -813,8 +802,7 @@ static void test_moved(void) {
 }
 
 static void test_errors(void) {
-    // One implementation breaks the device during the rounds. A new worker then measures the implementations that
-    // have no result yet.
+    // One implementation breaks the device during the rounds. A new worker measures the remaining implementations.
     run("--op duel --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -824,8 +812,6 @@ static void test_errors(void) {
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
     }
     CHECK_REAL(number(2, "speedup"), 5.0 / 6, 0.01);
-    // With --no-isolate no new worker replaces the failed process, but the file still contains a record of each
-    // implementation.
     run("--op duel --fast --no-isolate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++)
@@ -836,8 +822,6 @@ static void test_errors(void) {
                text(0, "message"));
 }
 
-// If a case destroys the device's state or kb->stream, only its own record reports an error, and the next case is
-// measured.
 static void test_broken(void) {
     run("--fast --op resets_before,good_1,resets_inside,good_2,resets_after,good_3,destroys_inside,good_4,"
         "destroys_after,good_5");
@@ -852,16 +836,14 @@ static void test_broken(void) {
             CHECK_HAS(text(i, "message"),
                       i < 6 ? "the function reset the device" : "the function destroyed kb->stream");
     }
-    // the case that resets the device is not the first case of its worker
     run("--fast --op known,resets_after,good_3 -a bytes=24 -a ns=5000");
     CHECK_THAT(strstr(text(file.n - 2, "message"), "the function reset the device") != NULL, "%s",
                text(file.n - 2, "message"));
     CHECK_THAT(!strstr(text(file.n - 2, "message"), "process that had run"), "%s", text(file.n - 2, "message"));
 }
 
-// A run that measures nothing always prints the reason.
 static void test_nothing(void) {
-    start("--help all"); // of a build with CUDA
+    start("--help all");
     check_output("--device N|all|cpu");
     check_output("--rotate");
     check_output("--timer WHICH");
@@ -872,7 +854,7 @@ static void test_nothing(void) {
     run("VIRTUAL_DEVICES=0 --op several --fast");
     CHECK_INT(code, 77);
     check_output("error: nothing was measured: no GPU: none found");
-    run("--device cpu --op several,of_cpu --fast"); // of_cpu is measured
+    run("--device cpu --op several,of_cpu --fast");
     CHECK_INT(code, 0);
     check_no_output("nothing was measured");
     run("--op newer --fast");
@@ -881,7 +863,7 @@ static void test_nothing(void) {
     run("--op of_cpu --fast");
     CHECK_INT(code, 77);
     check_output("--device cpu runs the benchmarks for the CPU");
-    run("--op skips --fast"); // the function calls kb_skip
+    run("--op skips --fast");
     CHECK_INT(code, 0);
     check_output("nothing was measured: all selected cases were skipped");
     run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // a second worker cannot be started
@@ -900,7 +882,6 @@ static void test_devices(void) {
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 60, "device %d: %g ms", i / 2,
                    number(i, "time_ms"));
     }
-    // --resume: completed cases are counted separately for each device.
     const char* lines = "build/test/host/cuda.jsonl";
     const char* known = "VIRTUAL_DEVICES=2 --device all --op known --fast -a bytes=24 -a ns=2000,20000 --resume "
                         "--jsonl build/test/host/cuda.jsonl";
@@ -911,7 +892,7 @@ static void test_devices(void) {
     check_output("1 of 2 cases have a record");
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "device"), i / 2);
-    run(known); // all cases have a record
+    run(known);
     check_output("2 of 2 cases have a record");
     check_no_output("0 of 2 cases have a record");
     check_output("4 cases: 4 ok");
@@ -919,8 +900,7 @@ static void test_devices(void) {
     json_free(&file);
     file = json_read(lines, 1);
     CHECK_INT(file.n, 4);
-    // A case that selects another device does not affect the next case. Memory that the device's memory pool holds
-    // for other code does not count as memory of the case.
+    // Memory that the device's memory pool holds for other code does not count as memory of the case.
     run("VIRTUAL_DEVICES=2 --op strays,strays_not --fast");
     CHECK_INT(file.n, 2);
     CHECK_THAT(strstr(text(1, "message"), "on device 0") != NULL, "%s", text(1, "message"));
@@ -934,7 +914,7 @@ static void test_devices(void) {
             self);
         CHECK(system(command) != -1);
         check_output("[2/2]");
-        check_no_output("[3/2]"); // progress starts anew for each device
+        check_no_output("[3/2]");
     } else
         SKIP("script(1) cannot simulate a terminal here: the progress over two devices is not tested");
     // Changes of the GPU's clock after the last sample do not affect the flags.
@@ -945,7 +925,6 @@ static void test_devices(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "CLOCK_VARIES"), "%s: flags %s", text(i, "name"), text(i, "flags"));
         CHECK_THAT(!strstr(text(i, "message"), "clock fell"), "%s: %s", text(i, "name"), text(i, "message"));
     }
-    // If a device hangs while it starts, Ctrl-C must end the program.
     pid_t process = fork();
     if (process == 0) {
         setenv("VIRTUAL_HANG", "1", 1);
@@ -978,7 +957,7 @@ static void test_timers(void) {
         CHECK_REAL(1e3 * traced, ns, 1 / ns);
         CHECK_HAS(text(i, "counter_units"), "\"cupti\": \"us\"");
     }
-    run("VIRTUAL_CUPTI=1 --op sets --fast --timer cupti"); // the time of the block includes its memset
+    run("VIRTUAL_CUPTI=1 --op sets --fast --timer cupti");
     CHECK_REAL(1e6 * number(0, "time_ms"), 3000, 0.01);
     run("VIRTUAL_CUPTI=1 --op sets_first --fast --timer cupti");
     CHECK_THAT(1e6 * number(0, "time_ms") > 7990, "a memset and a kernel: %g ns", 1e6 * number(0, "time_ms"));
@@ -1012,14 +991,12 @@ static void test_timers(void) {
     run("--op lazy --iters 20 --warmup 5");
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
-    // an interruption of the process makes the time of the long graph minus the time of the short graph negative
+    // an interruption can make the long graph's time shorter than the short graph's
     run("VIRTUAL_HICCUP=1 --op turns --fast --rotate");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns, disturbed: %g ms, %s", number(0, "time_ms"),
                text(0, "message"));
-    // If the copies of the data together do not exceed L2, the data may not be cold.
     check_word("VIRTUAL_STACKS=5 --op turns --fast --rotate", "NOT_COLD");
-    // The watchdog must open the launch gate at its second alarm, too, even if signal() resets the signal handler
-    // after the first alarm.
+    // signal() of System V resets the handler after the first alarm
     run("VIRTUAL_SYSTEM_V=1 --op waits,waits_too --fast --no-audit --timeout 4s");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
@@ -1027,7 +1004,6 @@ static void test_timers(void) {
                    number(i, "time_ms"), text(i, "message"));
 }
 
-// Later launches do other work than the first launch.
 static void test_differing(void) {
     check_word("--op shrinks --fast", "WORK_CHANGED");
     check_word("--op shrinks_again --fast --hot", "WORK_CHANGED");
@@ -1065,21 +1041,19 @@ static void test_launches(void) {
             double known = atof(strstr(text(k, "name"), "ns=") + 3), got = 1e6 * number(k, "time_ms");
             CHECK_INT(number(k, "launches_per_sample"), counts[i]);
             CHECK_THAT(fabs(got - known) < 150, "%s: %g ns for %g", arguments, got,
-                       known); // tolerance 150 ns, because few empty kernels are measured
+                       known); // tolerance 150 ns, because only a few empty kernels are measured
         }
     }
-    run("--op known --fast -a bytes=24 -a ns=20000"); // default group size
+    run("--op known --fast -a bytes=24 -a ns=20000");
     CHECK_INT(number(0, "launches_per_sample"), 8);
 }
 
 static void test_fresh(void) {
     for (int i = 0; i < 2; i++) {
-        // each call of the benchmark function leaks 1 MiB
         run(i ? "--op leaks --fast --fresh" : "--op leaks --fast");
         CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
         CHECK_STR(text(0, "verified"), "true");
     }
-    // If an output cannot be restored before the last run, the case keeps its time, and a note says so.
     run("VIRTUAL_LIGHT=1 VIRTUAL_MIB=4000 --op many_blocks,no_room --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1101,7 +1075,6 @@ static void test_fresh(void) {
     CHECK_REAL(number(1, "time_ms"), 0.005, 0.03);
 }
 
-// GPU states that a test cannot produce on a real GPU.
 static void test_states(void) {
     static const struct {
         const char *mask, *reasons;
@@ -1120,7 +1093,6 @@ static void test_states(void) {
         CHECK_INT(strstr(text(0, "flags"), "THROTTLED") != NULL, strcmp(throttles[i].reasons, "null") != 0);
         CHECK_STR(text(0, "clocks_locked"), i == 6 ? "true" : "false");
     }
-    // If memory is too small, kbench cannot test whether L2 is evicted. With --hot, the case is not called cold.
     for (int i = 0; i < 3; i++) {
         run(i == 0   ? "--op several --fast"
             : i == 1 ? "VIRTUAL_MIB=2000 --op several --fast"
@@ -1132,7 +1104,7 @@ static void test_states(void) {
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
-    run("--op slows_in_graph --rotate --iters 300"); // the slowdown is seen during the samples
+    run("--op slows_in_graph --rotate --iters 300");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1980, 0.01);
@@ -1143,7 +1115,6 @@ static void test_states(void) {
                    number(i, "time_ms"));
     run("VIRTUAL_ASIDE=1 --op known --fast --hot -a bytes=24 -a ns=20000");
     CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // with --hot, data in L2 is intended
-    // The data of all implementations is at the same addresses.
     char at[3][32];
     double ms[3];
     if (!STAGES) return;
@@ -1167,7 +1138,6 @@ static void test_states(void) {
                ms[0], ms[1], ms[2]);
 }
 
-// Tensor core peaks are measured by cuBLASLt matrix products when a case needs them, if the library is found.
 static void test_roofs(void) {
     run("VIRTUAL_CUBLAS=13 --op product,stored --fast");
     CHECK_INT(file.n, 24);
@@ -1187,7 +1157,7 @@ static void test_roofs(void) {
     for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
     CHECK_REAL(number(0, "gpu_efficiency"), 80, 0.02);
     CHECK_REAL(number(1, "gpu_efficiency"), 100 * 650.0 / 700, 0.05);
-    const char* most = strstr(text(2, "message"), "where the machine reaches "); // 1.2 times the int8 peak
+    const char* most = strstr(text(2, "message"), "where the machine reaches ");
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
     // In the first run, a newer version of cuBLASLt fails to start, so kbench uses an older version. In the second
@@ -1197,12 +1167,11 @@ static void test_roofs(void) {
     run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
     for (int i = 0; i < file.n; i++) {
         const char* name = text(i, "name");
-        bool known = strstr(name, "tflops=40/") || strstr(name, "tflops=40\""); // f32 by FMA
+        bool known = strstr(name, "tflops=40/") || strstr(name, "tflops=40\"");
         CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF"), "%s: flags %s", name, text(i, "flags"));
         CHECK_THAT(number(i, "time_ms") > 0.19, "%s: %s ms", name, text(i, "time_ms"));
         CHECK_THAT(isnan(number(i, "gpu_efficiency")) == !known, "%s: %s %%", name, text(i, "gpu_efficiency"));
     }
-    // On a device without fp8 units, rates of fp8 data are judged against the f16 peak.
     run("VIRTUAL_CUBLAS=13 VIRTUAL_NO_FP8=1 --op stored --fast -a dtype=e4m3 -a percent=45");
     CHECK_HAS(text(0, "roof"), "f16");
     start("VIRTUAL_CUBLAS=13 --env");
@@ -1225,8 +1194,8 @@ static void test_roofs(void) {
 }
 
 // Summary of the lines that in_turn_for prints, one line per call. said: number of lines; places: number of
-// distinct addresses in these lines; gone: number of calls whose data lost the mark; least, most: smallest and
-// largest number of launches that used the same copy of the data.
+// distinct addresses; gone: number of calls whose data lost the mark; least, most: launches that used the same
+// copy of the data.
 struct ends {
     int said, places, gone, least, most;
 };
@@ -1260,28 +1229,27 @@ static void test_rotation(void) {
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "cache"), "\"rotate\"");
         CHECK_STR(text(i, "shared_buffers"), STAGES ? "true" : "false");
-        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06); // memory of one set of data
+        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06);
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
     struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
     CHECK_INT(two.said, 10); // 10 x 256 KiB: more than twice L2 (1 MiB)
-    CHECK_INT(one.said, 20); // the baseline and its A/A control
+    CHECK_INT(one.said, 20);
     if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
-    CHECK_INT(two.least, two.most); // equally many launches per copy of the data
+    CHECK_INT(two.least, two.most);
     CHECK_THAT(two.least > 100, "the work on a copy of the data was launched %d times", two.least);
-    // A sample that launches the work on all copies of the data may last longer than 2 ms. Each long sample fills
-    // a whole slot of a round, so that there are enough rounds.
+    // A sample that launches the work on all copies of the data may last longer than 2 ms. It then fills a whole
+    // slot of a round, so that the number of rounds suffices.
     run("VIRTUAL_L2=1 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
     run("VIRTUAL_L2=1 --op in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7 * 8);
-    run("VIRTUAL_L2=1 --op in_turn --impl two --fast --rotate"); // without a comparison
+    run("VIRTUAL_L2=1 --op in_turn --impl two --fast --rotate");
     CHECK_STR(text(0, "shared_buffers"), "null");
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
     CHECK_INT(two.gone, 0);
-    // the operating system preempts the host thread while kbench audits each copy of the data
     run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=1 --op in_turn --impl one,two --fast --rotate");
     for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
@@ -1299,8 +1267,6 @@ static void test_rotation(void) {
     CHECK_HAS(text(1, "message"), "once too often");
     CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
     CHECK_INT(ends_of("broken", "").gone, 0);
-    // Device memory is too small for the copies of all implementations' data, so each implementation is measured
-    // alone, and none is compared.
     run("VIRTUAL_L2=1 VIRTUAL_MIB=75 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1332,8 +1298,8 @@ static void test_selftest(void) {
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
-    // The virtual GPU does not check addresses. A kernel that deliberately uses an invalid address is therefore
-    // not detected, and the self-test must report this mistake as not found.
+    // The virtual GPU does not check addresses. It therefore misses the kernel with an invalid address, and the
+    // self-test must print that this mistake was not found.
     check_output("FAIL  planted mistakes               18 of 19 were flagged and reported without a time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
@@ -1356,7 +1322,6 @@ static void test_selftest(void) {
     check_output("skip  evicted, by the counters       not profiled: libcupti.so is not found");
 }
 
-// Tests the keys of a record that describe the kernel, the memory and the machine.
 static void test_facts(bool other_runtime) {
     run(other_runtime ? "VIRTUAL_OTHER_RUNTIME=1 VIRTUAL_SHARED=1 --op places --fast"
                       : "VIRTUAL_SHARED=1 --op places --fast");
@@ -1396,8 +1361,6 @@ static void test_facts(bool other_runtime) {
     }
 }
 
-// Checks the audit's verdict on each block. After a block that was left early, the next case must be measured
-// correctly.
 static void test_audit(void) {
     static const char* const rows[][3] = {
         { "allocates", "ALLOC_INSIDE", "cudaMallocAsync or cudaFreeAsync in the timed block" },
@@ -1439,9 +1402,9 @@ static void test_audit(void) {
                 CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
         }
     }
-    // Without CUPTI, SIDE_STREAM requires that the device is busy after the block in four of five runs. A
-    // preemption of the host thread may make one or two runs long. If work on another stream ends before the
-    // captured run, kbench finds this work only without capture (--no-audit).
+    // Without CUPTI, SIDE_STREAM requires a busy device after the block in four of five runs, because a preemption
+    // of the host thread can lengthen one or two runs. If work on another stream ends before the captured run,
+    // kbench finds this work only without capture (--no-audit).
     for (int audit = 0; audit < 2; audit++) {
         run(audit ? "--fast --op delayed,beside_always,beside_shortly"
                   : "--fast --op delayed,beside_always,beside_shortly --no-audit");
@@ -1454,12 +1417,11 @@ static void test_audit(void) {
         }
     }
     check_word("--op beside_unsaid --fast", "SYNC_INSIDE");
-    // as few runs of the block as possible: one sample and no warm-up
     check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM");
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
-    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // L2: 64 MiB, data: 1 MiB
+    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "514 copies of this data exceed twice the size of L2; the limit is 64");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
@@ -1471,7 +1433,7 @@ static void test_audit(void) {
 // CUDA calls.
 static void test_inspected(void) {
     static const struct {
-        const char *impl, *flag, *says; // flag: expected flag; NULL: the case must have a time
+        const char *impl, *flag, *says;
     } rows[] = {
         { "graph", NULL, "cudaGraphLaunch in the block: its calls were inspected, and it was not captured" },
         { "graph_elsewhere", "SIDE_STREAM",
@@ -1491,7 +1453,6 @@ static void test_inspected(void) {
         { "dies", NULL, NULL }, // the block ends its process only during the inspection, so the time remains valid
     };
     setenv("VIRTUAL_CUPTI", "1", 1);
-    // first runs all cases in one program run, then each case in a program run of its own
     for (int alone = 0; alone < 2; alone++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             char arguments[200];
@@ -1511,12 +1472,9 @@ static void test_inspected(void) {
                     CHECK_THAT(fabs(number(k, "time_ms") * 1e6 - 5400) < 80, "%s", text(k, "time_ms"));
             }
         }
-    // If stream capture rejects a block in which the inspection found no error, the case keeps its time. With
-    // --no-audit or --no-isolate, the block is not inspected, and the message says that the rejected call is
-    // unknown.
+    // If stream capture rejects a block in which the inspection found no error, the case keeps its time.
     check_word("--op calls --impl hangs --fast --timeout 1s", "TIMEOUT");
     check_output("hangs inspected");
-    // a case can be inspected although another case was measured before it in the same process
     run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s");
     CHECK_INT(file.n, 2);
     CHECK_HAS(text(1, "flags"), "TIMEOUT");
@@ -1544,13 +1502,12 @@ static void launch_5us(kb_stream stream, void* user) {
     (void)user;
     kernel(5000, 24, stream);
 }
-// fails after the outputs of both implementations were checked
 static void launch_faulty(kb_stream stream, void* user) {
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     operation o = { KERNEL, ++*(int*)user < 400 ? &of : &faulty, 5000, NULL, NULL, NULL };
     submit(stream, o);
 }
-static void answer(kb_stream stream, void* captured) { // records whether the last run only captured the launch
+static void answer(kb_stream stream, void* captured) {
     kernel(5000, 24, stream);
     *(bool*)captured = gpu.capture != NULL;
 }
@@ -1558,7 +1515,6 @@ static void answered(kb_state* kb, void* captured) {
     kb_check_that(kb, !*(bool*)captured, 1, 0, "the output is from a captured run, which computes nothing");
 }
 
-// The check must see the output of the last run, not the output buffer after a mere stream capture.
 static void test_answers(void) {
     bool captured[2];
     void* users[2] = { &captured[0], &captured[1] };
@@ -1582,8 +1538,7 @@ static void launch_twice(kb_stream stream, void* user) {
 }
 
 // Tests mode "graph", in which a sample is a CUDA graph with many launches one after another. The time of a launch
-// includes the gap to the next launch, and no bias is subtracted. In mode "graph", a block that stream capture
-// rejects gets no time.
+// includes the gap to the next launch, and no bias is subtracted.
 static void test_graphs(void) {
     kb_function fns[3] = { launch_5us, launch_twice, launch_5us };
     static const char* const names[] = { "once", "twice", "refuses" };
@@ -1608,7 +1563,7 @@ static void test_graphs(void) {
     CHECK(r[2].flags >> KB_FLAG_BAD_CASE & 1 && isnan(r[2].time_ms));
     CHECK_HAS(r[2].message, "stream capture rejects this block, so mode graph");
     for (int i = 0; i < 3; i++) kb_result_free(&r[i]);
-    r[0] = kb_run(&d[0], launch_5us, NULL); // without a comparison
+    r[0] = kb_run(&d[0], launch_5us, NULL);
     CHECK_STR(r[0].cache, "graph");
     CHECK_REAL(r[0].time_ms, each, 0.01);
     kb_result_free(&r[0]);
@@ -1623,7 +1578,7 @@ static void test_on_the_way(void) {
     kb_state* kb = kb_open(&d);
     KB_TIME(kb) {
         bool slow = kb->run->m.n >= 150 && kb->run->m.n < 250;
-        gpu.idle = !slow; // an idle GPU reports no throttling
+        gpu.idle = !slow;
         kernel(slow ? 7000 : 5000, 24, kb->stream);
         if (kb->run->call.unit == KBI_SAMPLE && kb->run->call.phase == KBI_PHASE_SAMPLE) usleep(200);
     }
@@ -1640,7 +1595,7 @@ static void test_in_process(void) {
     kb_desc d;
     void* kept;
     memset(&d, 0, sizeof d);
-    d.name = "kept"; // memory that the program keeps is not a leak
+    d.name = "kept";
     d.max_time = 0.05;
     kb_state* kb = kb_open(&d);
     cudaMalloc(&kept, 1 << 20);
@@ -1648,7 +1603,6 @@ static void test_in_process(void) {
     kb_result r = kb_close(kb);
     CHECK_INT(r.status, KB_OK);
     CHECK(!((r.flags >> KB_FLAG_LEAK) & 1));
-    // Device properties that were read when the device was opened.
     CHECK_INT(kbi_meter.gpu.multiprocessors, 132), CHECK_INT(kbi_meter.gpu.max_threads, 2048);
     CHECK_INT(kbi_meter.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_meter.gpu.ungated);
     // Between two events without a kernel in between, 11 ns pass. Event times are rounded to steps of 32 ns.
@@ -1660,7 +1614,7 @@ static void test_in_process(void) {
     test_answers();
     test_graphs();
     test_on_the_way();
-    // an error is expected, because earlier cases of this process used device 0
+    // the device must be rejected, because earlier cases of this process used device 0
     d.device = 1;
     r = kb_run(&d, launch_5us, NULL);
     CHECK_INT(r.status, KB_FAILED);
@@ -1690,7 +1644,7 @@ static void test_lost_contest(void) {
 }
 
 int main(int argc, char** argv) {
-    const char* tool = getenv("VIRTUAL_TOOL"); // simulates a tool that loads its library into the process
+    const char* tool = getenv("VIRTUAL_TOOL");
     if (tool && strchr(tool, '/')) CHECK(dlopen(tool, RTLD_NOW) != NULL);
     newer.operation = "newer", newer.body = five, newer.min_sm = 120;
     of_cpu.operation = "of_cpu", of_cpu.needs = KB_NEEDS_CPU, of_cpu.body = on_cpu;
@@ -1707,26 +1661,21 @@ int main(int argc, char** argv) {
     check_fitted("--op known --fast --hot", 24);
     check_fitted("--op shaped --fast", 14);
     check_fitted("--op shaped --fast --hot", 14);
-    // the bias is fitted once, and all processes subtract it
     check_fitted("--op known --fast -a bytes=24 --procs 2", 6);
     setenv("VIRTUAL_CUPTI", "1", 1);
     check_known("--op known --fast", 24);
     check_known("--op known --fast --hot", 24);
     check_known("--op shaped --fast", 14);
     check_known("--op shaped --fast --hot", 14);
-    // the driver API reports the kernel's launch configuration
     check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14);
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // CUPTI would stay active
-    // The time of a block with two kernels extends from the start of the first kernel (3 us) to the end of the
-    // second kernel (4 us), including the gap.
+    // The time extends from the start of the first kernel (3 us) to the end of the second (4 us), with the gap.
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
     run("--op moves --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 15400) < 600, "ungated: %g ms", number(0, "time_ms"));
     CHECK_THAT(fabs(1e6 * number(1, "time_ms") - 9903) < 60, "within: %g ms", number(1, "time_ms"));
-    // In graphs that launch the work on each copy of the data, the time includes the gap of 400 ns between
-    // launches.
     run("--op turns --fast --rotate");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns: %g ms", number(0, "time_ms"));
     run("--op rivals --fast");
@@ -1734,7 +1683,6 @@ int main(int argc, char** argv) {
     CHECK_THAT(strstr(text(1, "verdict"), "EQUIVALENT") != NULL, "twin: %s", text(1, "verdict"));
     CHECK_THAT(strstr(text(2, "verdict"), "SLOWER") != NULL, "slower: %s", text(2, "verdict"));
     CHECK_REAL(number(2, "speedup"), 5000.0 / 5200, 0.005);
-    // A case that breaks the device, or needs more memory than the device has, does not affect the other cases.
     run("--op faults,greedy,several --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1760,7 +1708,7 @@ int main(int argc, char** argv) {
     CHECK_INT(number(0, "samples"), 60);
     CHECK_THAT(number(0, "samples_retaken") > 30, "waits_late: %s taken again", text(0, "samples_retaken"));
     // A block that stream capture rejects is timed correctly with a gate, and a note says that the block was not
-    // audited. If the block synchronises, the record must contain the flag SYNC_INSIDE and no time.
+    // audited.
     run("--op refuses --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1769,8 +1717,8 @@ int main(int argc, char** argv) {
         CHECK_INT(strstr(text(i, "flags"), "SYNC_INSIDE") == NULL, fine);
         CHECK(!strstr(text(i, "flags"), "UNGATED") && !strstr(text(i, "flags"), "NO_WORK"));
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
-        // tolerance 4 %, because the empty kernel that kbench subtracts has another launch configuration than the
-        // timed kernel
+        // tolerance 4 %, because the subtracted empty kernel has another launch configuration than the timed
+        // kernel
         if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04);
         CHECK_STR(text(i, "kernel"), "null");
     }
@@ -1788,7 +1736,6 @@ int main(int argc, char** argv) {
     run("--op stops_briefly --iters 80");
     CHECK_INT(number(0, "samples_retaken"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
-    // the process is stopped during a graph launch, for a shorter or a longer time than the watchdog's timeout
     for (int i = 0; i < 2; i++) {
         run(i ? "VIRTUAL_STOP=1300 --op stops_in_graph --rotate --iters 60"
               : "VIRTUAL_STOP=200 --op stops_in_graph --rotate --iters 60");
@@ -1798,7 +1745,6 @@ int main(int argc, char** argv) {
                    number(0, "time_ms_min"), number(0, "time_ms_max"));
         CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stopped: %s", text(0, "flags"));
     }
-    // Under a tool that waits for every launch, no gate can be used; the times must still be correct.
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
     // If kbench recognises a tool by the library that the tool loads, all cases run briefly and are checked, but
     // nothing is timed.
@@ -1819,7 +1765,6 @@ int main(int argc, char** argv) {
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches per sample
     CHECK_STR(text(0, "status"), "\"failed\"");
     unsetenv("VIRTUAL_CUPTI");
-    // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
     check_output("estimated, not measured: half of the kernel's time in a graph");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the functions of the CUDA back end on the virtual GPU. The tests have known answers and cover both sides
-// of every threshold.
+// Tests the functions of the CUDA back end on the virtual GPU, with known answers at both sides of every
+// threshold.
 #include "test.h"
 #include "virtual_gpu.h"
 #include <library_types.h>
@@ -90,7 +90,6 @@ static void test_launches(void) {
     CHECK(!kbi_launch_empty(&shape));
     shape.cluster = 2, launched.error = 0, kbi_meter.gpu.launch_as = NULL;
     CHECK(!kbi_launch_empty(&shape));
-    // The read and copy kernels use 16-byte vectors and enough blocks to fill the GPU.
     kbi_gpu_read(p, 4096);
     CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
     CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
@@ -109,8 +108,6 @@ static void test_launches(void) {
             CHECK_INT(count_of("cudaCtxResetPersistingL2Cache") - resets, persisting && cold);
         }
     kbi_meter.gpu.persisting = false;
-    // Marker launches for profilers: the grid size encodes the number of the case, and whether the work of the
-    // case begins or ends.
     kbi_run* run = new_run();
     run->call.marked = 5;
     recipe.mode = KBI_HOT;
@@ -154,7 +151,7 @@ static void test_gate(void) {
     CHECK_INT(*g->flag, 1), CHECK(!g->closed), CHECK_REAL(alarm_in(), 0, 0), CHECK(g->gated);
     cudaStreamSynchronize(g->stream);
     *g->flag = 0;
-    kbi_gate_open(); // a second call: the gate is already open
+    kbi_gate_open();
     CHECK_INT(*g->flag, 0);
     kbi_gate_close();
     kbi_gate_alarm(SIGALRM);
@@ -163,7 +160,6 @@ static void test_gate(void) {
     // the watchdog opened the gate, so the remaining launches of the group have no gate
     CHECK(!g->gated);
     cudaStreamSynchronize(g->stream);
-    // `ungated` is set after the watchdog fired in two samples in a row.
     g->ungated = false, g->alarms = 0;
     static const int alarmed[] = { 1, 0, 1, 1 };
     for (int i = 0; i < 4; i++) {
@@ -190,7 +186,7 @@ static void test_gate(void) {
 
 // --- timers: group sizes, gates, choice of timer ---
 
-static bool sample_complete(kbi_run* run) { // the first steps of kbi_launches_end
+static bool sample_complete(kbi_run* run) {
     if (!kbi_launch_end()) return false;
     run->sampling.open = false, kbi_meter.gpu.at = 0;
     return kbi_sample_valid(run);
@@ -216,7 +212,6 @@ static void test_groups(void) {
         EQUAL(kbi_events_begin(run), 1);
         CHECK_INT(kbi_meter.gpu.size, rows[i].size), CHECK_INT(kbi_meter.gpu.gated, rows[i].is_gated);
         CHECK(run->sampling.open);
-        // the launches of a group form one sample, which is complete when the last launch of the group has ended
         for (int k = 1; k < rows[i].size; k++) {
             CHECK(!sample_complete(run)), CHECK(run->sampling.open), CHECK_INT(kbi_meter.gpu.at, k);
             EQUAL(kbi_events_begin(run), 1);
@@ -224,7 +219,6 @@ static void test_groups(void) {
         CHECK(sample_complete(run)), CHECK(!run->sampling.open), CHECK_INT(kbi_meter.gpu.at, 0);
         CHECK_INT(run->m.retaken, 0);
     }
-    // The first four launches of a warm-up are groups of one launch.
     kbi_run* run = new_run();
     run->call.unit = KBI_WARM;
     for (int n = 3; n < 5; n++) {
@@ -275,7 +269,7 @@ static kbi_graph* kept_graph(int nodes, double ns) {
     return g->one = graph_of(nodes, ns), g;
 }
 
-static double alarm_at_graph(void) { // the watchdog fires in the first of two graphs
+static double alarm_at_graph(void) {
     static int launches;
     if (kbi_meter.gpu.gated && launches++ % 2 == 0) kbi_meter.gpu.alarmed = 1;
     return 0;
@@ -300,13 +294,11 @@ static void test_graphs(void) {
         // A sample that takes more than 2 ms (here 7 launches of 1 ms) fills a whole slot of a round.
         CHECK_INT(run->sampling.launches, n * rows[i].ns * rows[i].nodes > 2e6 ? n : 0);
         CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
-        // one of the two launches loads the graph and is not timed
         CHECK_INT(count_of("cudaGraphLaunch") - launches, 2);
         run->call.sampled = true;
         EQUAL(kbi_graph_repeats(run, 1), 0);
         run->call.sampled = false;
-        // The back end captures a short graph and a long graph. Destroying the short graph also destroys the long
-        // graph.
+        // The short graph owns the long graph: destroying the short graph destroys both.
         recipe.mode = KBI_ROTATE;
         for (int which = 0; which < 2; which++)
             for (int begin = 1; begin >= 0; begin--) {
@@ -322,7 +314,7 @@ static void test_graphs(void) {
         kbi_graph_forget(run);
         EQUAL(kbi_graph_repeats(run, 1), 0);
     }
-    kbi_run* run = new_run(); // a capture that fails
+    kbi_run* run = new_run();
     run->work.graph = kept_graph(1, 1000);
     kbi_gpu_repeat(run, 1, true);
     gpu.spoiled = cudaErrorStreamCaptureUnsupported;
@@ -330,7 +322,6 @@ static void test_graphs(void) {
     CHECK(kbi_failed(run) && run->m.flags == (uint64_t)1 << KB_FLAG_CUDA_ERROR);
     kbi_graph_forget(run);
     cudaGetLastError();
-    // Tests the slope, which is the time that one more launch adds to a graph of launches.
     kbi_graph g;
     memset(&g, 0, sizeof g);
     g.launches = 50;
@@ -346,8 +337,6 @@ static void test_graphs(void) {
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
-    // If the watchdog fires in a sample, the sample is repeated; if the watchdog fires in two samples in a row,
-    // samples have no gate from then on.
     gpu.at_graph = alarm_at_graph;
     for (int k = 0; k < 2; k++) {
         kbi_graph_alone(run);
@@ -418,7 +407,6 @@ static void test_choose(void) {
 
 static void test_calibration(void) {
     kbi_calibration* c = &kbi_meter.calibration;
-    // The time of an empty kernel of any launch configuration is interpolated between the measured configurations.
     for (int i = 0; i < 24; i++) c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 1000 + 100 * i;
     static const struct {
         int blocks, threads, writes;
@@ -447,8 +435,8 @@ static void test_calibration(void) {
     CHECK_INT(kbi_empty_index(&third), 0), CHECK_INT(c->n_empties, 2);
     launched.error = 0, c->n_empties = 0;
     kbi_meter.gpu.launch = real;
-    // Tests the whole calibration of the timer's bias. The events of the virtual GPU have a resolution of 32 ns.
-    // The empty kernel of the virtual GPU takes 576 ns, and in a graph of launches 400 ns more.
+    // The events of the virtual GPU have a resolution of 32 ns. The empty kernel of the virtual GPU takes 576 ns,
+    // and in a graph of launches 400 ns more.
     memset(&c->truth, 0, sizeof c->truth), c->measured = false;
     double evictions = count_of("kbi_read");
     kbi_calibrate(&machine);
@@ -457,9 +445,8 @@ static void test_calibration(void) {
         CHECK_REAL(c->graph_floor, 976, 0.01);
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    // If the empty kernel's own time is not measured, kbench estimates the own time as half of its upper limit.
-    // The upper limit of the own time is the time per launch in a graph of launches, plus the amount by which
-    // event times in cold mode exceed event times in hot mode.
+    // Without CUPTI, kbench estimates the empty kernel's own time as half of its upper limit. The upper limit is
+    // the time per launch in a graph, plus the excess of event times in cold mode over hot mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "estimated, not measured: half of the kernel's time in a graph");
     for (int mode = 0; mode < 2; mode++) {
@@ -468,15 +455,13 @@ static void test_calibration(void) {
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], most / 2, 1e-9);
         CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40,
                    "upper limit %g, time per launch in a graph %g, excess of event times %g", most, c->row, more);
-        // the upper limit exceeds the true time of the empty kernel, 576 ns
         CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0);
         CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
-    // With some launch configurations, an empty kernel has a longer event time than with the simplest
-    // configuration. The difference may belong to the kernel's own time, so the difference is added to the upper
-    // limit of the own time. If the time per launch in a graph is unknown or exceeds the event time, the upper
-    // limit of the own time is the complete event time.
+    // Some launch configurations lengthen the event time of an empty kernel. The extra time may be the kernel's
+    // own, so it is added to the upper limit of the own time. If the time per launch in a graph is unknown or
+    // exceeds the event time, the event time is the upper limit.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -496,7 +481,6 @@ static void test_calibration(void) {
     c->row = 700;
     CHECK_REAL(kbi_empty_time(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
-    // the time per launch in a graph, and thus its error, is equal for all launch configurations
     CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12);
     c->row = NAN;
     kbi_empty_time(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
@@ -507,7 +491,6 @@ static void test_calibration(void) {
     CHECK(isnan(kbi_calibrate_graph(NULL))), CHECK(isnan(kbi_calibrate_graph(&third)));
     unsetenv("VIRTUAL_GRAPH_NODES");
     CHECK_REAL(kbi_calibrate_graph(NULL), 976, 0.01);
-    // Another process measured the time of the empty kernel with CUPTI.
     kbi_reference truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
     kbi_reference_set(&truth);
@@ -515,9 +498,7 @@ static void test_calibration(void) {
     CHECK_STR(machine.truth, "measured by CUPTI");
     for (int mode = 0; mode < 2; mode++)
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
-    // no graph of launches was measured, so the time per launch is unknown
     CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row));
-    // Tests the components of the bias of a case.
     kbi_run* run = new_run();
     run->sampling.launches = 8, run->work.empty_kernel = 0;
     for (int measured = 0; measured < 2; measured++) {
@@ -533,10 +514,8 @@ static void test_calibration(void) {
         CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
     }
     run->sampling.launches = 0;
-    // no event times without a gate are known, so kbi_bias_update measures a few of them
     kbi_bias_update(run, KBI_HOT, false);
     CHECK_INT(c->empties[0].read[KBI_HOT][0].n, KBI_RECENT / 4), CHECK_REAL(run->m.step_ns, 32, 1e-6);
-    // CUPTI measures the empty kernel's own time for each launch configuration.
     memset(&truth, 0, sizeof truth);
     CHECK(kbi_measure_truth(&truth));
     for (int i = 0; i < 24; i++) CHECK_REAL(truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], 576, 0.005);
@@ -568,7 +547,6 @@ static void test_seen(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) kbi_count_node(&seen, as_node(&all[i]));
     CHECK_INT(seen.kernels, 2), CHECK_INT(seen.copies, 3), CHECK_INT(seen.within, 2), CHECK_INT(seen.host, 3);
     CHECK_INT(seen.allocations, 1), CHECK_INT(seen.sets, 2), CHECK_INT(seen.others, 0);
-    // the record reports the first kernel of the block
     CHECK(seen.node == as_node(&all[0]) && seen.first.function == &f);
     CHECK_INT(seen.first.grid[0], 7), CHECK_INT(seen.first.block[0], 96);
 
@@ -576,7 +554,7 @@ static void test_seen(void) {
         size_t kernels, copies, within, host, allocations, others;
         unsigned expect;
         int64_t nodes;
-        int flag; // -1: none
+        int flag;
         const char* message;
     } rows[] = {
         { 1, 0, 0, 0, 0, 0, 0, 1, -1, "" },
@@ -627,12 +605,11 @@ static void test_seen(void) {
     }
 }
 
-// If no separate process inspects the block, each run observes whether streams other than kb->stream are busy. If
-// two observations find all other streams idle, the check ends without a flag. If four observations find another
-// stream busy, the flag SIDE_STREAM is set.
+// Without a separate inspecting process, each run observes whether streams other than kb->stream are busy. Two
+// observations of idle streams end the check; four of a busy stream set the flag SIDE_STREAM.
 static void test_looks(void) {
     static const struct {
-        const char* looks; // b: busy
+        const char* looks;
         bool again, stops;
     } rows[] = { { ".", true, false },     { "..", false, false },    { "b", true, false },
                  { "b.b.", false, false }, { "bbb..", false, false }, { "bbbb", false, true },
@@ -647,7 +624,6 @@ static void test_looks(void) {
         CHECK_THAT(run->work.repeat_audit == rows[i].again, "%s", rows[i].looks);
         CHECK_THAT(run->m.flags == (uint64_t)rows[i].stops << KB_FLAG_SIDE_STREAM, "%s", rows[i].looks);
     }
-    // the other streams are busy for less than a twentieth of the time of kb->stream
     gpu.busy = true;
     kbi_run* run = new_run();
     kbi_check_other_streams(run, 10000000000), kbi_check_other_streams(run, 10000000000);
@@ -725,7 +701,6 @@ static void test_looks(void) {
 // clang-format on
 #endif
 
-// The offsets of members in the parameter structs of CUDA calls must agree with CUPTI's own header.
 static void test_parameters(void) {
 #if defined(HAS_META) && CUDA_VERSION == 13000
     static const struct {
@@ -749,7 +724,6 @@ static void test_parameters(void) {
 #endif
 }
 
-// Records driver and runtime functions as CUPTI's callbacks report them.
 static void test_calls(void) {
     bool own = false;
     CHECK_INT(kbi_driver_call_find("cuMemAlloc_v2", &own)->kind, KBI_ALLOCATES | KBI_UNCAPTURED), CHECK(!own);
@@ -762,7 +736,7 @@ static void test_calls(void) {
 
     memset(&kbi_calls, 0, sizeof kbi_calls);
     calling.on = 6, calling.called = kbi_api_called;
-    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // a call is recorded only during an inspection
+    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0);
     kbi_calls.on = true;
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 77, "f", 0);
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 0, "f", 1);
@@ -802,7 +776,6 @@ static void test_calls(void) {
     calling.on = 0;
 }
 
-// The hash of the work of a block does not depend on the order of the graph's nodes.
 static void test_shape(void) {
     static const function f = { "f", 24, 7, 96, 300, 1, false }, g = { "f", 24, 7, 96, 300, 1, false },
                           wider = { "f", 24, 7, 128, 300, 1, false };
@@ -816,8 +789,6 @@ static void test_shape(void) {
     CHECK(kbi_work_hash(ba, 2) == all[0]), CHECK(all[7] == 1);
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < i; k++) CHECK_THAT(all[i] != all[k], "shapes %d and %d", i, k);
-    // The empty kernel matches the timed kernel in argument bytes, threads, shared memory, blocks and cluster
-    // size.
     static const struct {
         int bytes, blocks, threads, shared, cluster, which, of_blocks;
     } rows[] = { { 8, 1, 32, 0, 1, 0, 1 },         { 9, 1, 32, 0, 1, 1, 1 },      { 16, 7, 64, 100, 1, 1, 7 },
@@ -829,7 +800,7 @@ static void test_shape(void) {
     kbi_text ptx = KBI_BLANK;
     kbi_empty_put(&ptx);
     const char* at = ptx.s;
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) { // each kernel reads its whole last argument
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
         int which = -1, size = 0, from = -1;
         at = at ? strstr(at, "kbi_empty_") : NULL;
         if (!CHECK(at && sscanf(at, "kbi_empty_%d(.param .align 8 .b8 a[%d])", &which, &size) == 2)) break;
@@ -862,7 +833,7 @@ static void test_shape(void) {
         machine.tool[0] = 0, seen.first.function = NULL;
         CHECK_INT(kbi_empty_match(&seen, &run->m, &machine), 0);
     }
-    like.dry = true, like.bytes = 24; // no argument points to memory
+    like.dry = true, like.bytes = 24;
     operation o = node(KERNEL, &like);
     kbi_captured seen;
     memset(&seen, 0, sizeof seen);
@@ -871,7 +842,6 @@ static void test_shape(void) {
     kbi_kernel_properties(&run->m, &seen.first);
     int which = kbi_empty_match(&seen, &run->m, &machine);
     CHECK_INT(cal->empties[which].shape.writes, 0);
-    // The record contains the kernel's properties.
     kbi_measured m;
     kbi_cu_kernel k;
     memset(&k, 0, sizeof k), kbi_measured_clear(&m);
@@ -909,8 +879,6 @@ static void test_spans(void) {
             if (n) CHECK_REAL(ns[0], want[0], 0);
             if (kernels == 1 && n == 5) CHECK_REAL(ns[1] + ns[2], 420, 0), CHECK_REAL(ns[4], 1, 0);
         }
-    // Tests the mean of the CUPTI durations in a sample. A sample with missing CUPTI records is repeated, at most
-    // twice.
     kbi_run* run = new_run();
     run->work.recorded = 1;
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
@@ -926,13 +894,11 @@ static void test_spans(void) {
     CHECK(!isnan(kbi_cupti_sample_mean(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
     for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_sample_mean(run, 5);
     CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
-    // If stream capture of the timed block failed, the first sample determines the number of CUPTI records per
-    // launch.
     kbi_run* unseen = new_run();
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
     c->n = 4;
     CHECK_REAL(kbi_cupti_sample_mean(unseen, 2), (two[0] + two[1]) / 2, 1e-12), CHECK_INT(unseen->work.recorded, 2);
-    c->n = 2; // CUPTI recorded only one of two launches
+    c->n = 2;
     CHECK(isnan(kbi_cupti_sample_mean(unseen, 2))), CHECK_INT(unseen->sampling.missed, 1), CHECK(!kbi_failed(unseen));
     c->flush = flush;
 }
@@ -991,7 +957,7 @@ static void test_buffers(void) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
             n++;
         }
-    // The loop completes a CUPTI buffer in four ways. 0: the buffer contains no records; 1: CUPTI is not open; 2:
+    // Four ways in which a CUPTI buffer is completed. 0: the buffer contains no records; 1: CUPTI is not open; 2:
     // kbench's array of records is full; 3: a callback is set.
     for (int how = 0; how < 4; how++) {
         int n = c->n = how == 2 ? KBI_SPANS : 4;
@@ -1077,7 +1043,7 @@ static void test_names(void) {
     kbi_meter.cupti.call = name_call;
     for (uint32_t i = 0; i < 7; i++) CHECK_STR(text_at(kbi_call_name(1, i)), plain[i]);
     int32_t at = kbi_call_name(2, 6);
-    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at); // each name is stored once
+    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at);
     kbi_meter.cupti.call = NULL;
     CHECK_STR(text_at(kbi_call_name(3, 0)), "a call");
     kbi_meter.cupti.call = call;
@@ -1093,7 +1059,6 @@ static void test_names(void) {
     CHECK_STR(text_at(kbi_copy_name(&c)), "memcpy");
 }
 
-// Converts activity records of CUPTI to runs, outermost calls, and the work that these calls submitted.
 static uint32_t version_is;
 static int version_now(uint32_t* version) { return *version = version_is, 0; }
 static void test_collect(void) {
@@ -1127,14 +1092,13 @@ static void test_collect(void) {
     k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
     for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
     kbi_activity_record(&k);
-    k.correlation = 4, kbi_activity_record(&k); // the call of this kernel belongs to no run
+    k.correlation = 4, kbi_activity_record(&k);
     memset(&c, 0, sizeof c);
     c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
     c.correlation = 2;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
-    // the kind of the activity record is unknown
     k.kind = 99, kbi_activity_record(&k);
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
@@ -1176,11 +1140,10 @@ static void test_collect(void) {
         for (int i = 0; i < 3; i++) CHECK_INT(to.event.cluster[i], version_is == 18 ? 20 + i : 0);
     }
     kbi_meter.cupti.version = version;
-    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // the buffer is full
+    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded);
     k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_record(&k);
     CHECK_INT(in->head.dropped, 1);
     in->events.n = 0;
-    // The block submits no work: nothing is recorded, and there is no message.
     in->head.runs = 1, run->work.nodes = 0;
     kbi_activity_collect(run);
     CHECK_STR(in->head.message, ""), CHECK_INT(in->events.n, sizeof *e);
@@ -1190,7 +1153,7 @@ static void test_collect(void) {
     CHECK_HAS(in->head.message, "CUPTI recorded no work");
     kbi_recorded x, y;
     memset(&x, 0, sizeof x);
-    for (int i = 0; i < 4; i++) { // order: start, kind, then the longer event first
+    for (int i = 0; i < 4; i++) {
         memset(&y, 0, sizeof y);
         if (i == 0) y.event.start = 1;
         if (i == 1) y.event.kind = 1;
@@ -1215,7 +1178,7 @@ static void test_joules(void) {
     kbi_energy_restart();
     CHECK_REAL(kbi_energy_span(), 0, 0), CHECK_REAL(e->last, 5000, 0), CHECK(!e->failed);
     kbi_energy_note(0);
-    CHECK(!e->first.at); // kbench waits until the energy counter has changed
+    CHECK(!e->first.at);
     joules = 5010, e->launches = 3;
     kbi_energy_note(1000000000000); // too early
     CHECK(!e->first.at), CHECK_REAL(e->last, 5010, 0);
@@ -1226,7 +1189,6 @@ static void test_joules(void) {
     CHECK_REAL(e->latest.mj, 5050, 0), CHECK_INT(e->latest.launches, 9), CHECK_REAL(e->first.mj, 5020, 0);
     joules = 5070, e->launches = 13, kbi_energy_note(0);
     CHECK_REAL(e->latest.mj, 5070, 0), CHECK_REAL(kbi_energy_span(), (double)(e->latest.at - e->first.at), 0);
-    // The energy of a launch is known only if the energy counter was read over at least two seconds.
     static const struct {
         int64_t span, launches;
         int failed;
@@ -1259,9 +1221,8 @@ static void test_joules(void) {
         EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
-    // Tests whether kbench requests another batch of launches. The readings of the energy counter must span 2 s or
-    // 20 batches, but at most 10 s. The energy measurement as a whole may take at most twice the time that the
-    // readings must span, plus 1 s.
+    // The readings of the energy counter must span 2 s or 20 batches, but at most 10 s. The energy measurement as
+    // a whole may take at most twice the time that the readings must span, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;
@@ -1278,7 +1239,6 @@ static void test_joules(void) {
         CHECK_THAT(kbi_energy_batch(4) == ends[i].want, "end %d", (int)i);
         CHECK_INT(e->launches, 9), CHECK(fabs(e->batch_ns - 1e9 * ends[i].batch) < 2e7);
     }
-    // A block that stream capture rejects runs once more without a graph.
     e->failed = false, e->capturing = true, e->launches = 5;
     kbi_graph_capture_begin(), gpu.spoiled = cudaErrorStreamCaptureInvalidated;
     CHECK(kbi_energy_end(NULL) && !e->capturing && !e->many && !e->launches);
@@ -1321,7 +1281,6 @@ static void test_metrics(void) {
         if (r->n == 2) CHECK_STR(r->metrics[1], "c__d");
     }
     CHECK(!kbi_range_choose("lacks__1")), CHECK_INT(r->n, 0);
-    // If more than KBI_METRICS metrics are requested by name, only the first KBI_METRICS of them are measured.
     char many[512] = "";
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
@@ -1336,7 +1295,7 @@ static void test_metrics(void) {
         CHECK_HAS(kbi_meter.insight.head.message, i == -2 ? "" : "this GPU cannot be profiled");
     }
     uint64_t w[16] = { 0 };
-    for (int i = 0; i < 2; i++) { // an error is reported once
+    for (int i = 0; i < 2; i++) {
         new_run(), r->failed = i;
         r->calls[KBI_RANGE_START] = refuses, r->calls[KBI_RANGE_STOP] = NULL;
         CHECK(!kbi_range(KBI_RANGE_START, w)), CHECK(r->failed), CHECK_INT(w[0], 24);
@@ -1370,7 +1329,6 @@ static void test_sensors(void) {
     kbi_meter.nvml = nvml;
     CHECK_STR(run->m.throttle, "power brake, power cap");
     CHECK_REAL(kbi_gpu_clock(), 1980, 0.001);
-    // The placement determines how many pages are allocated before the first case.
     double before = count_of("cudaMalloc");
     recipe.placement = 0, kbi_gpu_take_pages(&recipe);
     CHECK_INT(count_of("cudaMalloc") - before, 0);
@@ -1403,7 +1361,6 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
-// kbi_gpu_open reports the properties of a device, or the reason why the device cannot be opened.
 static void test_opened(void) {
     char runtime[32], driver[40];
     kbi_machine none;
@@ -1422,7 +1379,7 @@ static void test_opened(void) {
     setenv("VIRTUAL_DRIVER", "0", 1);
     CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: no NVIDIA driver was found");
     setenv("VIRTUAL_DRIVER", "9000", 1);
-    CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: an error"); // the text of cudaGetErrorString
+    CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: an error");
     unsetenv("VIRTUAL_DRIVER");
     setenv("VIRTUAL_DEVICES", "0", 1);
     CHECK(!kbi_gpu_open(&none, 0) && !none.gpu_present), CHECK_STR(none.why, "no GPU: none found");
@@ -1433,7 +1390,6 @@ static void test_opened(void) {
         CHECK(!kbi_gpu_open(&none, i)), CHECK_STR(none.why, want), CHECK_INT(none.devices, 2);
     }
     unsetenv("VIRTUAL_DEVICES");
-    // Without a device, kbi_backend_open returns the CPU back end and the reason.
     kbi_recipe r;
     kbi_recipe_default(&r);
     r.target = KBI_ON_GPU, r.device = 7, memset(&none, 0, sizeof none);
@@ -1442,7 +1398,6 @@ static void test_opened(void) {
     r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
 }
 
-// Tests how NVML's sensor readings are copied into the measurement of a case.
 static int others_now;
 static int some_clock(void* device, int which, unsigned* mhz) {
     return (void)device, *mhz = 1000u + (unsigned)which, 0;
@@ -1450,7 +1405,7 @@ static int some_clock(void* device, int which, unsigned* mhz) {
 static int some_power(void* device, unsigned* mw) { return (void)device, *mw = 123456, 0; }
 static int some_heat(void* device, int sensor, unsigned* c) { return (void)device, *c = 61u + (unsigned)sensor, 0; }
 static int some_processes(void* device, unsigned* n, void* out) {
-    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // 24: size of an entry in bytes
+    CHECK_INT(*n, 64), memset(out, 1, 64 * 24);
     return (void)device, *n = (unsigned)others_now, 0;
 }
 static int some_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = 0x20, 0; }
@@ -1509,7 +1464,6 @@ static void test_failed_peak(void) {
     CHECK(m.roofs.of[KBI_ROOF_F32] > 1e12);
 }
 
-// kbi_fill on the device needs a pointer that is aligned to its elements.
 static void test_unaligned_fill(void) {
     char* p = NULL;
     cudaMalloc((void**)&p, 4096);

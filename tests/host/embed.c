@@ -14,7 +14,7 @@ typedef struct job {
     double ns; // duration of a launch
     int runs, resets, stale, checks;
     int wrong_from; // launch from which the result is wrong; 0: never
-    int fails_at;   // launch that fails
+    int fails_at;
     int stops_at;   // launch in which the process is stopped for 200 ms
     bool dirty;
 } job;
@@ -124,11 +124,10 @@ static void test_contest(void) {
         CHECK_INT(g.jobs[i].checks, i ? 2 : 3);
         CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
-    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as A/A control
+    CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4);
     game_free(&g);
 }
 
-// A wrong implementation gets no time; the correct implementations get times.
 static void test_wrong(void) {
     game g;
     game_of(&g, 50000, 50000, 50000);
@@ -192,7 +191,7 @@ static void test_descriptions(void) {
     CHECK_HAS(g.results[2].message, "not initialised");
     game_free(&g);
 
-    game_of(&g, 20000, 20000, 20000); // the default name of the comparison is the name of the first description
+    game_of(&g, 20000, 20000, 20000);
     g.descs[1].name = g.descs[2].name = NULL;
     CHECK(play(&g));
     CHECK_STR(g.results[1].name, "spin/impl=two");
@@ -203,7 +202,6 @@ static void test_descriptions(void) {
     CHECK(!play(&g));
     CHECK_HAS(g.results[0].message, "name is missing");
     CHECK_HAS(g.results[1].message, "name is missing");
-    // the description names another operation than the description of the first function
     CHECK_INT(g.results[2].status, KB_FAILED);
     game_free(&g);
 
@@ -266,7 +264,6 @@ static void test_descriptions(void) {
     kb_result_free(&r);
 }
 
-// The comparison leaves the program's working directory, timers and child processes unchanged.
 static void test_left_alone(void) {
     struct itimerval timer, now;
     char before[4096], after[4096];
@@ -319,7 +316,7 @@ static void test_stopped(void) {
         continued = continued_with_info = 0;
         if (i < 3) {
             r = kb_run(&d, spin, &j);
-        } else { // the block itself opens and closes another measurement
+        } else {
             d.check = NULL;
             kb_state *kb = kb_open(&d), *other = kb_open(&d);
             kb_result none = kb_close(other);
@@ -335,7 +332,6 @@ static void test_stopped(void) {
         CHECK(sigaction(SIGCONT, NULL, &after) == 0 && same_action(&before, &after));
         kb_result_free(&r);
     }
-    // a signal action that the program sets during the measurement remains installed
     kb_desc d = desc_of("changes");
     struct sigaction after;
     kb_state* kb = kb_open(&d);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the CPU engine with work of known duration. Times must be plausible over seven orders of magnitude, and a
-// reset must run before every timed run. The test also covers kb_open and kb_run, which need no registered
-// benchmark. Tolerances are wide, because other programs may use the machine.
+// reset must run before every timed run. Tolerances are wide, because other programs may use the machine.
 // measures time
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
@@ -27,7 +26,6 @@ static kb_desc desc_named(const char* name) {
     return d;
 }
 
-// Measures a chain of `length` dependent additions and returns its time in ms.
 static double chain_ms(int64_t length, double max_time) {
     kb_desc d = desc_named("chain");
     d.max_time = max_time;
@@ -84,7 +82,7 @@ static void test_absolute(void) {
         // target duration of a sample: 1 ms with the coarse clock, 20 us with the fine clock
         CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us);
         kb_result_free(&r);
-        kbi_meter.wall_step = 0; // the second pass uses the real clock, which has a high resolution
+        kbi_meter.wall_step = 0;
     }
 }
 
@@ -106,7 +104,7 @@ static void goes_deep(void* user) {
 #endif
 
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
-static bool crashes(char* p) { // returns whether a write to p crashes
+static bool crashes(char* p) {
     int status = 0;
     pid_t child = fork();
     if (!child) {
@@ -136,7 +134,6 @@ static void test_stack(void) {
         CHECK_INT(f.size, (size_t)KBI_MAX(8, KBI_MIN(mib[i], 64)) << 20);
         kbi_fiber_resume(&f), CHECK_INT(deep.steps, 1), kbi_fiber_resume(&f), CHECK_INT(deep.steps, 2);
         CHECK(deep.at >= (uintptr_t)f.stack && deep.at < (uintptr_t)f.stack + f.size);
-        // A stack overflow hits a guard page and crashes. Freeing the fiber unmaps the stack.
         CHECK(crashes(f.stack) && crashes(f.stack + 4095) && !crashes(f.stack + 4096));
         kbi_fiber_free(&f);
         CHECK(crashes(f.stack + 4096));
@@ -149,11 +146,10 @@ static void test_stack(void) {
     CHECK(setrlimit(RLIMIT_AS, &little) == 0);
     bool made = kbi_fiber_make(&none, goes_deep, &none);
     CHECK(setrlimit(RLIMIT_AS, &all) == 0);
-    CHECK(!made && !none.stack), kbi_fiber_free(&none); // no address space is left for a stack
+    CHECK(!made && !none.stack), kbi_fiber_free(&none);
 #endif
 }
 
-// Each timed run of KB_SAMPLE starts from the state that the reset left, and the reset is not timed.
 static void test_sample(void) {
     kb_desc d = desc_named("reset");
     int state = 0, resets = 0, runs = 0, stale = 0;
@@ -192,7 +188,7 @@ static void timed_run(kb_stream stream, void* user) {
     u->stale += u->state;
     u->state = 1;
     ++u->runs;
-    for (volatile int i = 0; i < 2000; i++) {} // the loop must take longer than reading the clock
+    for (volatile int i = 0; i < 2000; i++) {}
 }
 static void test_before(void) {
     kb_desc d = desc_named("before");
@@ -207,7 +203,6 @@ static void test_before(void) {
     kb_result_free(&r);
 }
 
-// The options of a description are applied, and an invalid description is reported.
 static void test_desc(void) {
     kb_desc d = desc_named("desc");
     d.samples = 12;
@@ -291,7 +286,6 @@ static void test_faults_in_process(void) {
     CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 
-    // A case with a failed check gets a flag and no time.
     d = desc_named("wrong");
     kb = kb_open(&d);
     float* y = KB_ALLOC(kb, float, 2);
@@ -310,8 +304,7 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A block that takes
-// slightly longer than reading the clock gets the flag FLOOR.
+// A block no longer than reading the clock gets no time; a slightly longer one gets FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
     for (int work = 0; work < 3; work++) {
@@ -336,8 +329,7 @@ static void test_short(void) {
     }
 }
 
-// Each note appears once, although the function runs several times. A note whose text is part of another note also
-// appears.
+// A note whose text is part of another note also appears.
 static void test_notes(void) {
     kb_desc d = desc_named("notes");
     d.samples = 3;
@@ -367,7 +359,7 @@ static void test_memory(void) {
     CHECK(x[0] >= 0 && x[0] < 1 && x[999] >= 0 && x[999] < 1 && x[0] != x[999]);
     float* z = KB_ALLOC(kb, float, 1000);
     kb_fill(kb, z, 1000, KB_UNIFORM);
-    CHECK(memcmp(x, z, 4000) != 0); // a second fill gives other values
+    CHECK(memcmp(x, z, 4000) != 0);
     char* none = KB_ALLOC(kb, char, 0);
     CHECK(none != NULL);
     KB_TIME(kb) {
@@ -395,8 +387,8 @@ static void test_keeps(void) {
     }
 }
 
-// The resolution of a clock is the distance between the values at which its readings cluster, not the smallest
-// difference of two readings.
+// A clock's resolution is the distance of the values at which its readings cluster, not the smallest difference of
+// two readings.
 static void test_lattice(void) {
     static const struct {
         double step, jitter, want, within;
@@ -435,7 +427,6 @@ int main(void) {
     return test_end();
 }
 
-// Benchmarks at the line numbers that test_keeps tests.
 #line 89000
 KBENCH(sooner) {
 #line 90000

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the error rates of the flags by simulation with fixed seeds. If nothing disturbs the times, each flag may
-// occur in at most 5 % of the cases. If the test adds a disturbance, the flag for the added disturbance must occur
-// in most cases. Undisturbed times are drawn from distributions typical of GPUs and CPUs, including the quantiles
-// of every case measured on an H200 (tests/evidence). An unfinished warm-up and a varying clock are simulated
-// separately.
+// Tests the error rates of the flags by simulation with fixed seeds. Without a disturbance, each flag may occur in
+// at most 5 % of the cases; with a planted disturbance, its flag must occur in most cases. Undisturbed times are
+// drawn from distributions typical of GPUs and CPUs, including the quantiles of every case measured on an H200
+// (tests/evidence).
 //
 //     flag_rates        asserts the bars
 //     flag_rates -v     and prints each flag's share by kind of case
@@ -55,7 +54,6 @@ static void begin(kbi_measured* m, const char* mode) {
     m->bias_error_ns = 0;
 }
 
-// Judges the first n samples with the functions that a benchmark program uses.
 static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
@@ -72,8 +70,6 @@ enum { NORMAL, SKEWED, HEAVY, EVENTS, TOGETHER, WANDERING, PREEMPTED, KINDS };
 static const char* const kind_name[] = { "normal",    "log-normal", "t, 3 df",        "event steps",
                                          "AR(1) 0.5", "wandering",  "preempted, 12 %" };
 
-// Draws the maximum number of samples of a case of `time` ns; sampling then uses only as many samples as the
-// precision requires.
 static void draw(int kind, double time) {
     static const double spreads[] = { 0.001, 0.003, 0.01, 0.03 };
     const double cv = spreads[(int)(4 * uniform())];
@@ -98,8 +94,6 @@ static void draw(int kind, double time) {
     }
 }
 
-// Returns the number of samples after which sampling stops: at least 30, until the half-width of the interval is
-// 0.5 %.
 static int64_t enough(int64_t most) {
     int64_t n = 30;
     while (n < most && !(kbi_precision_of(ns, n) <= 0.005))
@@ -131,8 +125,8 @@ static void show(const char* name, const shares* s) {
     printf("\n");
 }
 
-// Returns the inverse cumulative distribution function of the times of a measured case, interpolated between the
-// quantiles of the record.
+// Returns the inverse cumulative distribution function of a measured case's times, interpolated between its
+// record's quantiles.
 static double between(const double* quantile, double u) {
     static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
     int i = 0;
@@ -194,7 +188,6 @@ static void test_usual(bool verbose) {
             double time = 2000 * pow(2000, uniform());
             draw(kind, time);
             surround(&m, time);
-            // half of the cases may take at most 300 samples, as if time ran out
             uint64_t flags = judge(&m, enough(i % 2 ? MOST : 300));
             tell(&s, flags), tell(&all, flags);
         }
@@ -239,7 +232,6 @@ static void test_planted(void) {
     for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
     check_planted("a resolution of 32 ns for samples of 150 us", &m, 200, KB_FLAG_COUNT);
 
-    // the first half of the samples is 4 % slower than the second half
     fill(1e4, 0.002);
     for (int i = 0; i < 100; i++) ns[i] *= 1.04;
     m.settled = 0;
@@ -263,14 +255,13 @@ static void test_planted(void) {
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.25 : 1;
     check_planted("a third of the samples 25 % longer", &m, 200, KB_FLAG_BIMODAL);
     fill(1e4, 0.002);
-    // 30 % longer samples are too far from the median to count as a second mode
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1;
     check_planted("an eighth of the samples 30 % longer", &m, 200, KB_FLAG_COUNT);
 
     fill(1e4, 0.06);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth of the samples four times as long", &m, MOST, KB_FLAG_OUTLIERS);
-    // the normal samples have little scatter, so the slow samples move only the mean and not the median
+    // the slow samples move the mean, but not the median, because the other samples scatter little
     fill(1e4, 0.005);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth of the samples four times as long, the others steady", &m, MOST, KB_FLAG_OUTLIERS);
@@ -282,7 +273,7 @@ static void test_planted(void) {
     fill(1e4, 0.002);
     check_planted("the clock fell, but the times did not change", &m, 200, KB_FLAG_COUNT);
     for (int i = 0; i < MOST; i++) ns[i] *= i / 25 % 3 ? 1 : 1.1;
-    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES)); // in some samples, the times follow the clock
+    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES));
     m.clock_low = m.sm_clock = 1970;
     CHECK(!has(judge(&m, 200), KB_FLAG_CLOCK_VARIES));
 }
@@ -297,7 +288,7 @@ static void test_wide(void) {
     CHECK_THAT(result.time_ms_ci_low == 0 && result.time_ms_ci_high > 0.2e-3, "[%g, %g] ms", result.time_ms_ci_low,
                result.time_ms_ci_high);
     CHECK_THAT(result.precision > 1.5, "+- %g", result.precision);
-    judge(&m, 3); // too few samples for an interval
+    judge(&m, 3);
     CHECK_THAT(isnan(result.time_ms_ci_low), "%g", result.time_ms_ci_low);
 }
 

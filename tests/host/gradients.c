@@ -41,7 +41,6 @@ static void run(side* x) {
     x->op->ref(&x->s, 8, in, out, 0, x->op->units(&x->s));
 }
 
-// Returns the sum of the outputs, weighted by their incoming gradients.
 static double loss(side* fwd, double back[][MOST]) {
     double sum = 0;
     run(fwd);
@@ -58,7 +57,6 @@ static double difference(side* fwd, double back[][MOST], double* x) {
     return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
 }
 
-// Sets the inputs of the backward operation: incoming gradients, and inputs and outputs of the forward operation.
 static void give(side* bwd, const side* fwd, double back[][MOST]) {
     int first = 0;
     while (fwd->t[first].role == KBK_IN) first++;

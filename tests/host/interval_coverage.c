@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the coverage of the intervals and the error rates of the verdicts, by simulation with fixed seeds. The
-// intervals must contain the true value as often as promised. Equal implementations must be called different as
-// rarely as promised, and a true difference must be found.
+// Tests the coverage of the intervals and the error rates of the verdicts, by simulation with fixed seeds.
+// Intervals must contain the true value, equal implementations must be called equal, and differences must be
+// found, as often as promised.
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //
 // A measured percentage fails only if it misses its limit by more than 2.33 standard errors of a binomial whose
-// probability is the limit. If the true percentage equals the limit, one check in a hundred fails by chance. Seeds
-// are fixed, so a test that passes keeps passing until the code changes.
+// probability is the limit. Seeds are fixed, so a test that passes keeps passing until the code changes.
 #include "test.h"
 #include "kit.h"
 
@@ -59,7 +58,6 @@ static double normal(void) {
     source.spare = z[1];
     return z[0];
 }
-// Draws from Student's t distribution with 3 degrees of freedom, scaled to variance 1.
 static double heavy(void) {
     double a = normal(), b = normal(), c = normal();
     return normal() / sqrt(a * a + b * b + c * c);
@@ -87,11 +85,11 @@ static void draw(int model, int n, double cv, double* low, double* high) {
         sample[i] = 1 + cv * (model == WANDER ? sqrt(0.5) * (state + normal()) : state);
         if (model == LOGNORMAL) sample[i] = exp(cv * state);
         if (model == BURSTS && uniform() < (slow ? 1 / 8.0 : 1 / 32.0))
-            // slow and fast periods alternate, with 8 slow samples and 32 fast samples on average
+            // slow and fast periods alternate, on average for 8 and 32 samples
             slow = !slow;
         if (model == BIMODAL) slow = uniform() < 0.2;
         if ((model == BIMODAL || model == BURSTS) && slow) sample[i] += 20 * cv;
-        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5); // the median is 1984 or 2016
+        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5);
     }
     // one fifth of the samples is slow, so the median of all samples is the 5/8 quantile of the fast samples
     if (model == BIMODAL || model == BURSTS) *low = *high = 1 + 0.3186394 * cv;
@@ -110,9 +108,8 @@ static void block_interval(int n, double* scratch, double* lo, double* hi) {
 }
 
 typedef struct held {
-    // percent: percentage of kbench's intervals that are valid; blocks: percentage of block-median intervals that
-    // are valid; enough: percentage of runs whose effective sample size is large enough; width: mean width of
-    // kbench's intervals divided by the mean width of the block-median intervals
+    // In percent. percent, blocks: valid intervals of kbench, and of block medians; enough: runs whose effective
+    // sample size is large enough. width: mean width of kbench's intervals, relative to block medians
     double percent, blocks, enough, width;
 } held;
 
@@ -161,8 +158,7 @@ static void test_median(void) {
     }
 }
 
-// Tests the coverage of the interval and the number of samples with sequential stopping, which checks the width of
-// the interval after every few samples.
+// Sequential stopping checks the width of the interval after every few samples.
 static void test_stopping(void) {
     static const int models[] = { NORMAL, LOGNORMAL, AR3, AR6, AR9 };
     static double scratch[2000];
@@ -190,7 +186,6 @@ static void test_stopping(void) {
     }
 }
 
-// Tests intervals with an error that is common to all samples, such as the error of the subtracted bias.
 static void test_shared_error(void) {
     static double scratch[2000];
     const int runs = test_rounds(4000);
@@ -233,9 +228,9 @@ typedef struct spreads {
     int runs, noisy_runs;
 } spreads;
 
-// Simulates `runs` runs of `cases` cases, whose random times are between 2 us and 5 ms. Cases with short times
-// have more scatter. Each value is the logarithm of the median that one process measured. Each interval is
-// compared with the true value, and with the median of 15 processes that did not contribute to the interval.
+// Simulates `runs` runs of `cases` cases, whose random times are between 2 us and 5 ms. Each value is the
+// logarithm of the median that one process measured. Each interval is compared with the true value, and with the
+// median of 15 processes that did not contribute to the interval.
 static spreads spread(int world, int cases, int processes, int runs) {
     static double values[64 * 16], time[64], sd[64];
     static kbi_spread pooled[64], alone;
@@ -248,7 +243,7 @@ static spreads spread(int world, int cases, int processes, int runs) {
             time[i] = 2 * pow(2500, uniform());
             noisy[i] = world == TENTH && uniform() < 0.1;
             sd[i] = 0.004 * pow(time[i], -0.15) * (noisy[i] ? 3 : 1);
-            if (world == LOG_VARIANCES) sd[i] *= exp(0.5 * normal()); // the logarithms of the variances have sd 1
+            if (world == LOG_VARIANCES) sd[i] *= exp(0.5 * normal());
             for (int p = 0; p < processes; p++) values[i * processes + p] = sd[i] * normal();
         }
         kbi_spread_of(values, processes, cases, time, 0, pooled);
@@ -259,7 +254,6 @@ static spreads spread(int world, int cases, int processes, int runs) {
             const double reach = quantile * alone.sd / sqrt(processes);
             for (int p = 0; p < 15; p++) others[p] = sd[i] * normal();
             const double median = kbi_median_of(others, 15, scratch);
-            // the factor `room` widens the interval by the error of the median of 15 other processes
             const double room = sqrt(1 + processes * 1.5707963 / 15);
             s.held += holds, s.noisy += holds && noisy[i], s.noisy_runs += noisy[i], s.runs++;
             s.own += fabs(alone.mean) <= reach;
@@ -294,7 +288,6 @@ static void test_processes(void) {
                     CHECK_THAT(at_least(s.noisy, 85, s.noisy_runs),
                                "%d processes, %d cases: %.1f %% of the noisy cases' intervals are valid", counts[i],
                                cases, s.noisy);
-                // an interval that pools the variances of several cases is narrower than an interval from one case
                 if (world == EQUAL && cases == 30 && counts[i] == 3)
                     CHECK_THAT(s.width < 0.9, "pooling gives %.2f times the unpooled width", s.width);
             }
@@ -302,9 +295,8 @@ static void test_processes(void) {
     }
 }
 
-// In the tests of non-normal scatter, the times of processes do not have a normal distribution. The scatter is
-// skewed, or comes from two placements of the data, from a coarse timer, or from medians of autocorrelated
-// samples. Values are scaled to standard deviation 1 and mean 0.
+// The scatter is skewed, or comes from two placements of the data, from a coarse timer, or from medians of
+// autocorrelated samples. Values are scaled to standard deviation 1 and mean 0.
 enum { SKEWED, TWO_PLACES, RARE_PLACE, STEPS, OF_AR, SCATTERS };
 static const char* const scatter_name[] = { "log-normal", "two placements", "one slow process in ten",
                                             "steps of 2 sd", "medians of AR(1) 0.9" };
@@ -322,15 +314,14 @@ static double scattered(int scatter) {
 
 typedef struct outcomes {
     double mean, next, alarms,
-        // mean: percentage of cases whose interval contains the mean of the distribution; next: percentage of
-        // cases whose interval contains the median of 15 other processes; alarms: percentage of comparisons that
-        // call equal implementations different; found: percentage of comparisons that find a difference of 2 %
+        // In percent. mean, next: cases whose interval contains the mean of the distribution, or the median of 15
+        // other processes; alarms: comparisons that call equal implementations different; found: comparisons that
+        // find a difference of 2 %
         found;
     int runs;
 } outcomes;
 
-// Simulates five processes of 30 cases. Each case is compared with an equal implementation and with an
-// implementation that takes 2 % longer.
+// Simulates five processes of 30 cases.
 static outcomes scatter_of(int scatter, int runs) {
     enum { CASES = 30, EACH = 5 };
     static double values[4][CASES * EACH], time[CASES];
@@ -366,15 +357,13 @@ static outcomes scatter_of(int scatter, int runs) {
 }
 
 // The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal.
-// test_scatter uses five other distributions of the process times, to which kbench was not tuned. In the order of
-// scatter_name, the interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of the cases. If
-// the data is equally often in one of two places, only 82 % of the intervals contain the median of 15 other
-// processes, because the median jumps between the times of the two places. In the order of scatter_name, the
-// interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. If one process in ten is
-// slow, only 41 % of the intervals contain the mean, because 59 of 100 sets of five processes contain no slow
-// process. In the order of scatter_name, a slowdown of 2 % is found in 92, 100, 84, 93 and 98 % of the cases. The
-// slowdown of 2 % is four standard deviations of a process's time. In these simulations, equal implementations are
-// never called different.
+// test_scatter uses five other distributions of the process times, to which kbench was not tuned. The order below
+// is that of scatter_name. The interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of
+// the cases. It is 82 % for times that are equally often near one of two values, between which the median jumps.
+// The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. It is 41 % if one
+// process in ten is slow: 59 of 100 sets of five processes contain no slow process. A slowdown of 2 %, which is
+// four standard deviations of a process's time, is found in 92, 100, 84, 93 and 98 % of the cases. Equal
+// implementations are never called different.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
@@ -408,10 +397,9 @@ enum { ARMS = 9 };
 static kbi_member arm[ARMS];
 
 typedef struct verdicts {
-    // different: percentage of comparisons that call equal implementations different; interval: percentage of
-    // comparisons in which the interval of two equal implementations excludes the ratio 1; found: percentage of
-    // comparisons that call the slower implementation slower; equivalent: percentage of pairs of equal
-    // implementations with the verdict EQUIVALENT; rounds: mean number of rounds
+    // In percent of comparisons. different: equal implementations are called different; interval: the interval of
+    // two equal implementations excludes the ratio 1; found: the slower implementation is called slower;
+    // equivalent: equal implementations get the verdict EQUIVALENT. rounds: mean number of rounds
     double different, interval, found, equivalent, rounds;
 } verdicts;
 
@@ -476,19 +464,18 @@ static verdicts comparisons(int noise, int others, double gain, double sd, int f
     return v;
 }
 
-// Tests comparisons with sequential stopping: a comparison ends when its intervals are narrow, whatever the sign
-// of the difference is. Sequential stopping hardly raises the rate of false alarms above 5 %, as the column
-// "interval alone" shows. Autocorrelated rounds make the interval invalid, but not the verdict. A verdict
-// "different" requires a difference that exceeds the difference between the baseline and its A/A control, and an
-// interval that excludes a difference of 1 %.
+// With sequential stopping, a comparison ends when its intervals are narrow, whatever the sign of the difference.
+// Sequential stopping hardly raises the rate of false alarms above 5 %, as the column "interval alone" shows.
+// Autocorrelated rounds make the interval invalid, but not the verdict. A verdict "different" requires a
+// difference that exceeds the difference between the baseline and its A/A control, and an interval that excludes a
+// difference of 1 %.
 static void test_comparisons(void) {
     const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);
     show("comparisons                sd  others   equal kernels called different %%   interval alone   fixed at 32 rounds"
          "   EQUIVALENT   rounds   2 %% found\n");
     for (int noise = 0; noise < NOISES; noise++) {
         for (int i = 0; i < 3; i++) {
-            for (int wide = 0; wide < (noise == EVEN ? 2 : 1);
-                 wide++) { // for rounds with a standard deviation of 2 %, only false alarms are checked
+            for (int wide = 0; wide < (noise == EVEN ? 2 : 1); wide++) {
                 const double sd = wide ? 0.02 : 0.01;
                 const verdicts equal = comparisons(noise, others[i], 0, sd, 0, runs);
                 const verdicts slower = comparisons(noise, others[i], 0.02, sd, 0, runs / 2);

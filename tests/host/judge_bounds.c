@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how kbench judges measurements, with known answers at and next to each threshold: flags, rates, peaks,
-// counters, several processes of a case, and implementations of a group. judge_programs.c tests whole programs,
-// and flag_rates.c tests error rates.
+// counters, several processes of a case, and implementations of a group.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -11,7 +10,6 @@ static kb_result r;
 static kbi_measured m;
 static kbi_machine machine;
 
-// Sets m and r to a case with a time of one millisecond and no other measured value.
 static void fresh(const char* mode) {
     kb_result_free(&r);
     kbi_result_clear(&r);
@@ -138,7 +136,7 @@ static const char* said(void) { return r.message ? r.message : ""; }
 static void test_times(void) {
     static const struct {
         double samples[3], bias, error, floor;
-        int status, flag; // flag: of NO_WORK, BAD_CASE and FLOOR the one that is to stand
+        int status, flag; // flag: the expected one of NO_WORK, BAD_CASE and FLOOR
         double ms;
         const char* says;
     } rows[] = {
@@ -148,7 +146,6 @@ static void test_times(void) {
         { { 3e6, 1e6, 2e6 }, 2e6, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "the time is not longer than reading the clock" },
         { { 3e6, NAN, 2e6 }, 0, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "a time that is not a number" },
         { { 3e6, -1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
-        // the raw time is less than five times the event time of an empty kernel
         { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 0, 3.9e5, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 1, 9e5, KB_OK, NONE, 2, "" }, // a precisely known bias raises no flag
@@ -188,9 +185,7 @@ static void test_times(void) {
     m.bias_error_ns = 1e6, r.flags = 0;
     kbi_judge_times(&r, &m);
     CHECK(r.time_ms_ci_low == 0 && r.time_ms_ci_high > 3.1);
-    // the precision is computed before the lower end of the interval is clipped at 0
     CHECK_REAL(r.precision, 1.96 / 1.195, 0.01);
-    // A failed case with all findings at once has no time, but keeps the message of the failure.
     fresh("cold");
     m.n = 40, m.samples = samples, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
     m.debug_build = 1;
@@ -222,7 +217,7 @@ static void test_times(void) {
 
 // --- rates ---
 
-static void roofs(void) { // 1, 1.2 and 0.8 GB/s; 1 GFLOP/s of f64 and 2 of f32, and of halves 4 of at most 5
+static void roofs(void) { // 1, 1.2 and 0.8 GB/s; 1 GFLOP/s of f64, 2 of f32, and 4 of f16 (whose upper limit is 5)
     kbi_roof_put(&m.roofs, KBI_ROOF_COPY, 1e9, 1e9, 0), kbi_roof_put(&m.roofs, KBI_ROOF_READ, 1.2e9, 1.2e9, 0);
     kbi_roof_put(&m.roofs, KBI_ROOF_WRITE, 8e8, 8e8, 0), kbi_roof_put(&m.roofs, KBI_ROOF_F64, 1e9, 1e9, 0);
     kbi_roof_put(&m.roofs, KBI_ROOF_F32, 2e9, 2e9, 0), kbi_roof_put(&m.roofs, KBI_ROOF_TF32, 0, 0, 0);
@@ -247,15 +242,12 @@ static void test_rates(void) {
         { NAN, 5e5, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 50 },
         { 6e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 60 },
         { 4e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 50 },
-        // if the rate reaches equal shares of the memory peak and of the arithmetic peak, memory counts as the
-        // bound
+        // with equal shares of the memory peak and of the arithmetic peak, memory is the bound
         { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 },
         { NAN, 2.09e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 104.5 },
-        // the rate exceeds the f32 peak, so the case used the tensor cores
         { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 },
         { NAN, 1.04e6, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 104 },
         { NAN, 1.06e6, 0, KB_F64, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        // rates of matrix products may exceed the measured peak by 10 %
         { NAN, 5.49e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 137.25 },
         { NAN, 5.51e6, 0, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { NAN, 1e6, 0, KB_I32, 0, 0, KB_OK, NULL, NULL, NULL, NAN },
@@ -270,8 +262,8 @@ static void test_rates(void) {
         { 1.2605e6, NAN, KB_READ, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { 0.8405e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_OK, "write", "memory", NULL, 105.0625 },
         { 0.8415e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        // For a case on one core of the host, data from caches may make the rate higher than the memory peak. If
-        // the rate far exceeds the memory peak, memory is not the bound.
+        // On one core of the host, data from caches may lift the rate above the memory peak. If the rate far
+        // exceeds the memory peak, memory is not the bound.
         { 1.49e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", "memory", NULL, 149 },
         { 1.51e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", NULL, NULL, 151 },
         { NAN, 6e6, 0, KB_F16, 1, 0, KB_OK, "f32", "compute", "f32", 300 },
@@ -296,9 +288,7 @@ static void test_rates(void) {
     CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
     fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
     kbi_judge_rates(&r, &m, &machine);
-    // the limit is the copy peak, although a copy of the same size reached a higher rate
     CHECK(has(KB_FLAG_ABOVE_ROOF));
-    // If the data is smaller than four times L2, or if it is hot, the rate may exceed the memory peak.
     static const struct {
         const char* mode;
         double bytes;
@@ -341,7 +331,6 @@ static void test_rates(void) {
     CHECK(isnan(r.inference_speed) && isnan(r.items_per_second));
 }
 
-// Tests messages about noise, and about a clock frequency that fell.
 static void test_words(void) {
     static const struct {
         const char* mode;
@@ -374,7 +363,7 @@ static union {
     char room[16384];
 } seen;
 
-static void count(const char* name, double value) { // adds a counter that has only a name and a value
+static void count(const char* name, double value) {
     kbi_counter* c = kbi_counters_at(&seen.in) + seen.in.counters++;
     memset(c, 0, sizeof *c);
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -452,8 +441,6 @@ static void test_declared(void) {
         kbi_judge_declared_flops(&r, &seen.in);
         CHECK_STR(said(), flops[i].says), CHECK_INT(has(KB_FLAG_DECLARED_FLOPS), flops[i].flag);
     }
-    // arithmetic intensity uses the declared operations, or the counted operations if tensor cores did none of
-    // them
     static const struct {
         double flops, tensor, fp16, dram, l2;
         int n, status;
@@ -502,7 +489,6 @@ static void test_counted(void) {
           "bound by memory: DRAM 60 %, L2 10 %" },
         { "cold", 59, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "latency",
           "bound by latency: DRAM 59 %, L2 10 %: no unit is busy enough" },
-        // a single counter does not determine the bound
         { "cold", 60, NAN, NAN, NAN, NAN, 50, NAN, NULL, KB_FLAG_DRIFT, NULL, "" },
         { "cold", 60, 61, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "L2", "bound by L2: DRAM 60 %, L2 61 %" },
         { "cold", 60, 60, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
@@ -615,7 +601,7 @@ static void test_processes(void) {
         of[p].max_error = p == 2 ? 0.5 : 0.1;
         of[p].flags = few | noisy | (p != 0 ? drift : 0) | (p < 2 ? leak : 0), each[p] = &of[p];
     }
-    for (int n = 3; n <= 4; n++) { // a warning stays if more than half of the processes raise it
+    for (int n = 3; n <= 4; n++) {
         fresh("wall");
         r.time_ms = 4, r.verified = 1, r.max_error = 0.1, r.wall_ms = 7;
         r.inference_speed = 3, r.throughput_gbps = 5, r.gflops = 7, r.gpu_efficiency = 11, r.items_per_second = 13;
@@ -706,7 +692,6 @@ static void test_rivals(void) {
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
     kbi_arena_free(&memory);
-    // the rating of an implementation depends on its time relative to the shortest verified time
     static const double rated[][RIVALS] = { { 1, 1.24, 1.26, 1.99 }, { 1, 2.01, 4.99, 5.01 } };
     static const char* const words[][RIVALS] = { { "excellent", "excellent", "good", "good" },
                                                  { "excellent", "fair", "fair", "needs work" } };
@@ -736,9 +721,8 @@ static void test_rivals(void) {
         judge_group();
         const kb_result* of = &contest.of[1];
         bool met = what < 4 || what > 6;
-        // Condition 7: the noise floor is unknown, because there is no A/A control. Condition 10: the two cases
-        // subtract the biases of different launch configurations, and the difference of these biases may be wrong
-        // by 2 %.
+        // Condition 7: the noise floor is unknown, because there is no A/A control. Condition 10: the launch
+        // configurations differ, and the difference of their biases may be wrong by 2 %.
         bool unsure = !met || what == 1 || what == 2 || what == 7 || what == 10;
         kb_verdict want = what == 6 ? KB_NO_VERDICT : unsure ? KB_UNRESOLVED : KB_FASTER;
         CHECK_THAT(of->verdict == want, "condition %d: verdict %d", what, (int)of->verdict);
@@ -753,14 +737,12 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // Two equal implementations get the verdict EQUIVALENT. An implementation with fewer than six rounds is not
-    // compared.
+    // An implementation needs six rounds for a comparison.
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
-    // Two implementations launch different grids, so their biases may differ by an unknown error. The unknown
-    // error of the biases, relative to the time of each implementation, must widen the interval of the ratio, for
-    // one process and for several processes.
+    // Two implementations launch different grids, so their biases may differ by an unknown error. This error must
+    // widen the interval of the ratio.
     static const double unlike[] = { 0.002, 0.001 };
     for (int processes = 1; processes <= PROCESSES; processes += 2) {
         double low[2], high[2];
@@ -778,9 +760,9 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // If the error of the bias is 20 ns, a time of 30 ns may truly be 13 ns. Times of 13 and 30 ns must then not
-    // be called different, but times of 13 and 60 ns must. If the error of the bias exceeds the time, the true
-    // time is unknown, and the upper limit of the ratio is 1000 times the measured ratio.
+    // With an error of the bias of 20 ns, a time of 30 ns may truly be 13 ns. A pair of 13 and 30 ns must then not
+    // be called different, but a pair of 13 and 60 ns must. If the error of the bias exceeds the time, the upper
+    // limit of the ratio is 1000 times the measured ratio.
     static const struct {
         double ms[2], error_ns;
         kb_verdict verdict;
@@ -831,7 +813,7 @@ static void test_roofs(void) {
         int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
-    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below the tf32 peak
+    m.roofs.of[KBI_ROOF_TF32] = NAN;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
@@ -854,7 +836,6 @@ static void test_roofs(void) {
     kbi_recipe r1;
     kbi_recipe_default(&r1), kbi_recipe_inside(&r1, 0), CHECK(r1.verify && r1.audit && !r1.inside);
     r1.fresh = true, kbi_recipe_inside(&r1, 2), CHECK(!r1.verify && !r1.fresh && r1.audit && r1.inside == 2);
-    // notes are appended to the message until it is full
     kbi_note(&m, "a%d", 1), kbi_note(&m, "b"), CHECK_STR(m.message, "a1; b");
     for (int i = 0; i < 400; i++) kbi_note(&m, "words");
     CHECK_INT(strlen(m.message), sizeof m.message - 1), CHECK_STR(m.message + sizeof m.message - 4, "...");

@@ -22,22 +22,18 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
-    // the time falls linearly, to 0.2 of the first time after 200 samples
     if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);
-    // the time falls to 0.76 of the first time after 200 samples
     if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i);
     // the time halves at sample 60, as if another program had ended
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
-    if (IS("outliers"))
-        // slow samples are frequent enough to move the median
-        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
+    if (IS("outliers")) return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
     // slow samples move the mean by 8 %, but not the median
     if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);
-    // a sample is the mean of eight launches, so one slow sample in 12 means one slow launch in about 100
+    // one slow launch in about 100, because each sample is the mean of eight launches
     if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
-    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // slow samples move the mean by 15 %
+    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
@@ -47,9 +43,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
-    // most times are below the resolution of the clock
     if (IS("nothing")) return i % 10 == 0 ? 20 : 0;
-    // a time that is the difference of two readings is negative if the subtracted reading was disturbed
+    // the difference of two readings is negative if the subtracted reading was disturbed
     if (IS("dips")) return i == 20 ? -100 : steady;
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("apart") || IS("beside"))
@@ -93,9 +88,9 @@ KBENCH(nothing) BODY()
 KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
-KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second, the peak of the scripted machine
-KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak of the scripted machine
-// data smaller than four times L2 may come from the cache, so no rate is ABOVE_ROOF
+KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))
+KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))
+// data smaller than four times L2 may come from the cache, so a rate above the peak is possible
 KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
@@ -135,7 +130,7 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-KBENCH(zeroed_counter) { // the program itself sets this data, and the value happens to be zero
+KBENCH(zeroed_counter) {
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
@@ -207,7 +202,6 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
     CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
-    // WORK_CHANGED is not set, because a varying clock could also make the times fall slowly
     CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]");
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // flagged as BIMODAL or as DRIFT
@@ -236,7 +230,7 @@ static void test_flags(void) {
 }
 
 static void test_cold(void) {
-    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // measured share of L2 that the eviction emptied
+    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // share of L2 that the eviction emptied, as measured
     static const char* const modes[] = { "cold", "cold", "cold", "hot" };
     for (int i = 0; i < 4; i++) {
         kb_result r;
@@ -254,7 +248,7 @@ static void test_cold(void) {
                    r.message ? r.message : "");
         kb_result_free(&r);
         kbi_result_clear(&r);
-        kbi_machine_clear(&machine, "script"); // the scripted machine has no L2
+        kbi_machine_clear(&machine, "script");
         kbi_judge_cold(&r, &m, &machine);
         CHECK(!r.message), CHECK_INT(r.status, KB_OK);
         kb_result_free(&r);
@@ -269,7 +263,6 @@ static void test_rates(void) {
     CHECK_REAL(number(i, "inference_speed"), 1000 / ms, 1e-12);
     CHECK_REAL(number(i, "throughput_gbps"), 5e6 / ms / 1e6, 1e-12);
     CHECK_REAL(number(i, "gflops"), 2e4 / ms / 1e6, 1e-12);
-    // 5e11 bytes a second; the peak of the scripted machine is 1e12
     CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3);
     CHECK_REAL(number(OF("below_roof"), "gpu_efficiency"), 100, 1e-3);
     CHECK_STR(get(OF("below_roof"), "status"), "\"ok\"");
@@ -284,7 +277,7 @@ static void test_rates(void) {
     CHECK_STR(get(OF("steady"), "items_per_second"), "null");
 }
 
-// data of zeros alone is unrealistic: kernels run faster on zeros than on other data
+// kernels run faster on zeros than on other data
 static void test_constant_data(void) {
     run("--iters 30 --op zeros,numbers,zeros_and_numbers,zeros_and_own,zeros_and_output,zeroed_counter");
     CHECK_HAS(get(OF("zeros"), "flags"), "CONSTANT_DATA");
@@ -295,7 +288,6 @@ static void test_constant_data(void) {
     CHECK_FLAGS(OF("zeroed_counter"), "[]");
 }
 
-// if a time is withheld, every number is null, and a flag and a message give the reason
 static void withheld(const char* operation, const char* implementation, const char* flag) {
     static const char* const keys[] = {
         "time_ms",         "time_ms_mean", "time_ms_std",        "time_ms_min",    "time_ms_max", "time_ms_mad",
@@ -312,9 +304,8 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// Without shared buffers, different addresses of the data may change the time by up to 3 %. If two implementations
-// differ by less than 3 %, kbench gives no verdict. If a difference below 3 % is significant, kbench sets the flag
-// PLACEMENT.
+// Without shared buffers, different addresses of the data may change the time by up to 3 %. A difference below 3 %
+// gets no verdict; a significant one gets the flag PLACEMENT.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
 // under a sanitizer buffers are not shared, so that the sanitizer can check the space between two allocations
@@ -362,8 +353,7 @@ static void test_contest(void) {
     CHECK_REAL(number(one, "speedup"), 1, 1e-12);
     CHECK_REAL(number(half, "speedup"), 2, 2e-3);
     CHECK_REAL(number(triple, "speedup"), 1.0 / 3, 2e-3);
-    // the speedup uses only rounds in which both implementations were measured, so it differs slightly from the
-    // ratio of the medians
+    // only rounds with both implementations count, so the speedup differs slightly from the ratio of the medians
     CHECK_REAL(number(half, "speedup"), number(one, "time_ms") / number(half, "time_ms"), 2e-3);
     CHECK(number(half, "speedup_low") <= number(half, "speedup") &&
           number(half, "speedup") <= number(half, "speedup_high"));
@@ -373,10 +363,9 @@ static void test_contest(void) {
     CHECK_STR(get(one, "verdict"), "null");
     CHECK_STR(get(half, "rating"), "\"excellent\"");
     CHECK_STR(get(one, "rating"), "\"good\"");
-    CHECK_STR(get(triple, "rating"), "\"needs work\""); // 0.5 / 3
+    CHECK_STR(get(triple, "rating"), "\"needs work\"");
     CHECK_STR(get(tenfold, "rating"), "\"needs work\"");
     CHECK_STR(get(half, "baseline"), "\"one\"");
-    // every record of the group names the winner and whether it is certain
     static const char* const rivals[] = { "one", "half", "twin", "unchecked", "wrong" };
     for (size_t k = 0; k < sizeof rivals / sizeof *rivals; ++k) {
         int i = record("contest", rivals[k]);
@@ -386,46 +375,37 @@ static void test_contest(void) {
         CHECK_STR(get(i, "planned"), "7");
     }
     CHECK_STR(get(record("wrong_first", "right"), "baseline"), "\"wrong\"");
-    // only one implementation has a time, so nothing is compared and there is no winner
     CHECK_STR(get(record("wrong_first", "right"), "winner"), "null");
     CHECK_STR(get(record("wrong_first", "right"), "winner_certain"), "null");
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
     CHECK_STR(get(OF("steady"), "planned"), "1");
-    // the record contains the measured peaks of the machine, and the reason why there is no GPU
     CHECK_REAL(number(one, "copy_roof_gbps"), 1000, 1e-12);
     CHECK_STR(get(one, "read_roof_gbps"), "null");
     CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
     CHECK_STR(get(one, "tool"), "null");
-    // an unverified time is no reference for ratings, and gets no rating
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
     CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
-    // if the baseline fails, no speedup is known, but the correct implementation keeps its time
     int right = record("wrong_first", "right");
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
     CHECK_STR(get(right, "rating"), "\"excellent\"");
-    // if the time of the baseline is withheld, no implementation gets a speedup
     withheld("too_fast_first", "above", "ABOVE_ROOF");
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
-    CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
+    CHECK_STR(get(OF("steady"), "speedup"), "null");
     // the A/A control runs even if --iters sets the number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
     // the script gives the baseline and its A/A control the same time
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
-    // In a slot of a round, the fast implementation has eight samples, but the slow implementation has a single
-    // sample, so the slow implementation takes part in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // a comparison of 70 implementations runs the first 64 in common rounds, and the remaining six in separate
-    // rounds
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -433,8 +413,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // With --rounds, the first 64 implementations and the A/A control run in common rounds, and the remaining six
-    // in separate rounds.
+    // With --rounds, the same 64 implementations and the A/A control share the rounds.
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -444,7 +423,6 @@ static void test_contest(void) {
                    "implementation %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
                    get(i, "noise_floor"));
     }
-    // with steady times, the comparison is decided long before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
     CHECK_THAT(samples <= 32 * 8, "steady times took %g samples", samples);
@@ -452,13 +430,11 @@ static void test_contest(void) {
     CHECK_STR(get(record("contest", "half"), "winner"), "\"half\"");
     CHECK_STR(get(record("contest", "half"), "winner_certain"), "true");
     CHECK_STR(get(record("contest", "half"), "planned"), "3");
-    // equal implementations: one has the lower time, but the difference is not significant
     run("--op contest --impl one,twin");
     CHECK(strcmp(get(0, "winner"), "null") != 0);
     CHECK_STR(get(0, "winner_certain"), "false");
 }
 
-// sampling stops when the median is precise enough, after 30 to 2,000 samples
 static void test_stopping(void) {
     run("--op steady,noisy");
     double steady = number(OF("steady"), "samples"), noisy = number(OF("noisy"), "samples");
@@ -471,13 +447,11 @@ static void test_stopping(void) {
                "%g samples, precision %g", number(OF("noisy"), "samples"), number(OF("noisy"), "precision"));
 }
 
-// the table shows the flag, and no number in a row without a time
 static void test_table(void) {
     run("--iters 200 --op above_roof,steady");
     FILE* f = fopen("build/test/host/judge.out", "r");
     char line[1000], operation[100] = "";
     int word = 0, withheld_time = 0, time = 0;
-    // in the table, the rows of an operation follow the row that begins with the operation's name
     while (f && fgets(line, sizeof line, f)) {
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
         double number;
@@ -491,14 +465,13 @@ static void test_table(void) {
     if (f) fclose(f);
 }
 
-// Tests the detection of work changes between launches by times alone.
 static void test_alike(void) {
     static kbi_run run;
     static double s[60];
     run.m.samples = s, run.sampling.timer = &script_timer;
-    // The second to fourth launch of the warm-up are flagged if they take more than twice as long as the samples
-    // and at least 1 us longer. Before the comparison, launch times are scaled to the clock of the samples, and
-    // the bias is subtracted.
+    // Launches two to four of the warm-up are flagged if they take more than twice as long as the samples and at
+    // least 1 us longer. Before the comparison, launch times are scaled to the clock of the samples, and the bias
+    // is subtracted.
     static const struct {
         double first, early, late, bias, clock, clock_then;
         int n, shrinks;
@@ -517,8 +490,8 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // The samples are divided into ten blocks. In the first test each block is faster than the preceding block,
-    // which is flagged; in the second test one block is not faster, which is not flagged.
+    // The samples are divided into ten blocks. First each block is faster than the one before (flagged); then one
+    // block is not (not flagged).
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;
@@ -526,8 +499,8 @@ static void test_alike(void) {
         CHECK_INT(strstr(run.work_change.finding, "the first samples took 9.000 us") != NULL, !stop);
     }
     run.work_change.finding[0] = 0;
-    // alternating launches are flagged if, after the bias is subtracted, every second launch takes 1.5 times as
-    // long and at least 500 ns longer
+    // after the subtraction of the bias, every second launch must take 1.5 times as long, and at least 500 ns
+    // longer
     double ns[KBI_SINGLES];
     for (int p = 1; p <= 5; p++)
         for (int kind = 0; kind < 5; kind++) {

@@ -39,13 +39,12 @@ static void test_formulas(void) {
         check_near(kbk_ops[i].flops(&s), want[i].flops, 0, kbk_ops[i].name);
         check_near(kbk_ops[i].bytes(&s, 2), want[i].bytes, 0, kbk_ops[i].name);
     }
-    // If the source has more elements than the gather has indices, the gather reads only one element per index.
+    // If the source has more elements than the index list, the gather reads one element per index.
     for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0,
                    "bytes of a gather with more source elements than indices");
 }
 
-// Returns the number that a letter of an operation's signature stands for, such as N for the number of elements.
 static int64_t dimension(const kbk_op* op, const kbk_shape* s, char letter) {
     switch (letter) {
     case '*': return kbk_has_dimension(op->signature, 'C') ? s->rows : s->rows * s->cols;
@@ -139,7 +138,7 @@ static void test_dropout(void) {
     for (int i = 0; i < N; i++) {
         kbk_u4 c = { { (uint32_t)i / 8, 0, 0, 1 } }, r = kbk_philox(c, 42, 0);
         uint32_t half = r.w[i % 8 / 2] >> (i % 2 ? 16 : 0) & 0xFFFF;
-        wrong += kbk_dropout_keeps(42, 0.1, i) != (half >= 6554); // round(6553.6)
+        wrong += kbk_dropout_keeps(42, 0.1, i) != (half >= 6554);
         kept += kbk_dropout_keeps(42, 0.1, i);
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
@@ -185,8 +184,6 @@ static void test_rounding(void) {
             else
                 wrong += kbk_round(d, x) != b;
             if ((b & 0x7FFF) >= inf || b & 0x8000) continue;
-            // The midpoint between two values rounds to even. Values just above or below the midpoint round up or
-            // down.
             double next =
                 b + 1 == inf ? 2 * kbki_widen_bits(d, b) - kbki_widen_bits(d, b - 1) : kbki_widen_bits(d, b + 1);
             double half = 0.5 * (x + next);
@@ -241,7 +238,7 @@ static void test_e4m3(void) {
     wrong = 0;
     for (uint32_t b = 0; b < 0x7F; b++) {
         double x = kbk_e4m3_value(b), next = b < 0x7E ? kbk_e4m3_value(b + 1) : 480, half = 0.5 * (x + next);
-        uint32_t up = b < 0x7E ? b + 1 : b; // saturates at 448
+        uint32_t up = b < 0x7E ? b + 1 : b;
         wrong += kbk_e4m3_bits(x) != b || kbk_e4m3_bits(-x) != (b | 0x80) || !(next > x);
         wrong += kbk_e4m3_bits(half) != (b & 1 ? up : b) || kbk_e4m3_bits(-half) != ((b & 1 ? up : b) | 0x80);
         wrong += kbk_e4m3_bits(nextafter(half, 0)) != b || kbk_e4m3_bits(nextafter(half, HUGE_VAL)) != up;
@@ -356,9 +353,9 @@ static void test_row_oracles(void) {
 }
 
 /* Tests rows whose logits are all masked. The outputs must depend only on differences between the logits of a row,
-   not on the finite mask value. If C logits are equal, each has probability 1/C; the loss is log C, and the
-   gradient is 1/C - 1 for the target and 1/C for the other classes. Logits far below the maximum of the row
-   contribute nothing. A row of -inf gives NaN. The expected values are from PyTorch 2.11. */
+   not on the finite mask value. C equal logits have probability 1/C each: the loss is log C, the gradient is 1/C -
+   1 for the target and 1/C for the other classes. Logits far below the maximum of the row contribute nothing. A
+   row of -inf gives NaN. The expected values are from PyTorch 2.11. */
 static void test_masked_rows(void) {
     enum { R = 7, C = 11 };
     static const double left[R] = { -1e30, -3.4028234663852886e38, 3e38, -HUGE_VAL, -3.4028234663852886e38, -1e30,
@@ -374,7 +371,6 @@ static void test_masked_rows(void) {
     run_ref("cross_entropy", &s, in, out_fwd);
     both->ref(&s, 4, in, out_both, 0, R);
     for (int r = 0; r < R; r++) {
-        // number of logits that equal the maximum of the row
         int equal = left[r] == right[r] ? C : C - 4;
         for (int c = 0; c < C; c++) {
             double p = c < 4 && equal < C ? 0 : 1.0 / equal;
@@ -390,8 +386,8 @@ static void test_masked_rows(void) {
     check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
 }
 
-// If all scores are -1e30, the output of attention is the mean of v. If all scores are -inf, the output is 0 and
-// lse is -inf, as the description of the operation in kbench_kernels.cuh states.
+// If all scores are -1e30, attention returns the mean of v. If all scores are -inf, the output is 0 and lse is
+// -inf, as the description of the operation in kbench_kernels.cuh states.
 static void test_masked_attention(void) {
     enum { S = 5, D = 4 };
     kbk_shape s = shape(S, D, 0);
@@ -401,7 +397,7 @@ static void test_masked_attention(void) {
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check_near(o[i], 2 * D + i % D, 1e-13, "mean of v");
     check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores"); // 4 * -1e30 / sqrt(4)
-    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;   // one key is visible
+    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the output is the value of the only key");
     for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
@@ -409,8 +405,7 @@ static void test_masked_attention(void) {
     check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "if no key is visible, the output is 0");
 }
 
-// Products and sums of small integers are exact in floating point. Therefore the matmul oracle must equal integer
-// arithmetic for all three layouts (NN, NT, TN).
+// Products and sums of small integers are exact in floating point, so the oracle must equal integer arithmetic.
 static void test_matmul(void) {
     enum { M = 5, N = 4, K = 6 };
     double a[M * K], b[K * N], c[M * N], *out[8] = { c };
@@ -464,7 +459,7 @@ static void test_matmul_e4m3(void) {
 }
 
 // A unit is an independent part of a result, such as a row. An oracle must compute the same outputs one unit per
-// call and all units in one call. Outputs whose pointers are NULL are not written.
+// call and all units in one call, without writing to NULL.
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
@@ -516,11 +511,9 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
         check(r.norm > 0 || d == KBK_F32, "rounding to 16 bits gives an error norm above 0");
-        // the check finds an element that was never written (all bytes 0xFF)
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
         check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains the result and the expected value");
-        // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
         double nan = kbki_from_bits(0x7FF8ull << 48);
         kbk_narrow(KBK_T, d, &nan, got + 77 * size, 1);
@@ -533,8 +526,8 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         memset(got + (R * C - 1) * size, 0, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero as the last element is found");
-        // all elements are multiplied by one factor: the error of each element is within its bound, but the norm
-        // of all errors exceeds the bound
+        // one common factor on all elements: each error is within its bound, but the norm of the errors exceeds
+        // the norm's bound
         for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
         kbk_narrow(KBK_T, d, x, got, R * C);
         if (d != KBK_F32) check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a bias");
@@ -544,15 +537,13 @@ static void test_verifier(void) {
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a missing NaN");
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "an expected NaN");
-        // kbk_verify can check the second row without the first row
         double* want[8] = { y + C };
         check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "the second row without the first row");
         free(x), free(y), free(got);
     }
 }
 
-// One element dominates the norm and has the largest possible rounding error, so no correctly rounded result could
-// be better.
+// One element dominates the norm and has the largest rounding error that correct rounding can cause.
 static void test_dominated(void) {
     const kbk_op* op = kbk_find_op("softmax", "fwd");
     enum { C = 2048 };
@@ -665,14 +656,12 @@ static void test_choices(void) {
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one matrix needs the same workspace as matmul");
     check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
-    // with an odd K, the workspace also holds aligned copies of A and B
     few.k = 131071;
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
     check(kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == 0, "no workspace if there are many tiles");
 }
-// Rows that are not 32-byte aligned load slowly.
 static void test_choices_off_sectors(void) {
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         kbk_shape off = shape(1432, 2776, 3544), on = shape(1440, 2784, 3552);
@@ -708,9 +697,8 @@ static void test_tf32(void) {
     check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "without tf32, truncating 13 bits fails");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32: an error of 2^-9 fails");
-    // A is copied if it is not contiguous along K; B is copied if, in addition, TMA cannot load it
     for (int i = 0; i < 6; i++) {
-        s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3; // too small for split-K
+        s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 30 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 41 * 4;
         check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
@@ -719,7 +707,7 @@ static void test_tf32(void) {
 // --- kbk_launch validates its arguments first, so invalid arguments are reported with and without CUDA
 static int says(const char* why, const char* words) { return why && strstr(why, words); }
 static void test_launch_arguments(void) {
-    static double room[8]; // this memory is never read or written
+    static double room[8];
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
         const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;
@@ -761,7 +749,6 @@ static void test_launch_arguments(void) {
         a = good, a.s.layout = KBK_TN + 1;
         check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "an unknown layout");
     }
-    // a launch without work accepts null pointers
     kbk_args none;
     memset(&none, 0, sizeof none);
     check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"),

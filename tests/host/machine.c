@@ -41,7 +41,6 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    // a fact is empty if the file from which kbench reads it does not exist
     CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source"));
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
@@ -69,7 +68,6 @@ static void test_limits(void) {
     CHECK(!*fact("cpu_limit"));
 }
 
-// A setting that is a number is written to the record as a JSON number.
 static void test_record(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -84,7 +82,6 @@ static void test_record(void) {
                    0,
                "%s", t.s);
     kbi_text_free(&t);
-    // kbi_fact adds a fact to the environment of one record; the environment of the run stays unchanged.
     kb_result own;
     kbi_record_start(&own, &r);
     kbi_fact(&own, "bias", "fitted");
@@ -149,7 +146,6 @@ static void test_differs(void) {
     kb_result_free(&b);
 }
 
-// Tests the fields of a record in three groups: fields from the case, from the measurement and from the machine.
 static void test_case(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -180,15 +176,13 @@ static void test_case(void) {
     CHECK_STR(t.s, "{\"batch_size\": 4, \"dir\": \"bwd\"}"), CHECK_STR(r.direction, "bwd"), CHECK_STR(r.dtype, "f16");
     CHECK(r.rung == 3 && r.place == 7), CHECK_STR(r.origin, "vendor");
     kbi_text_free(&t);
-    // If two counters have the same name, the record keeps the first one. Only counters with a unit have an entry
-    // in counter_units.
+    // Only counters with a unit have an entry in counter_units.
     static const kbi_counter first[] = { { "a", "u", 1 }, { "b", "", 2 }, { "a", "v", 3 } },
                              more[] = { { "b", "w", 4 }, { "c", "x", 0 } };
     kbi_record_counters(&r, first, 3), kbi_record_counters(&r, more, 2), kbi_record_counters(&r, more, 0);
     kbi_json_params(&t, r.counters), kbi_puts(&t, " "), kbi_json_params(&t, r.counter_units);
     CHECK_STR(t.s, "{\"a\": 1, \"b\": 2, \"c\": 0} {\"a\": \"u\", \"c\": \"x\"}");
     kbi_text_free(&t), kb_result_free(&r), kbi_result_clear(&r);
-    // The measurement.
     m.n = 0, m.retaken = 5, m.launches = 8, m.rounds = 0, m.stage = 1, m.wall_ns = 2.5e6;
     m.memory = 3 << 20, m.host_memory = 1 << 19, m.leaked = 16, m.bytes = 100, m.flops = 200, m.occupancy = 75;
     kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);

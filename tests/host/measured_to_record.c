@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the fields of a record that come from the measurement, and the flags that kbench sets for samples with a
-// known median. The test also covers when warm-up and sampling end, and how data is placed in shared buffers.
+// known median.
 // a program of its own: this test replaces the clock of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <stdbool.h>
 #include <time.h>
 
-// Replaces the host clock by a clock that the test controls.
 static struct {
     bool on;
-    double now; // in ns
+    double now;
 } played;
 int played_gettime(int clock, struct timespec* out);
 int played_gettime(int clock, struct timespec* out) {
@@ -72,7 +71,6 @@ static void test_record(void) {
     CHECK_INT(r.ecc, 1), CHECK_INT(r.mig, 0), CHECK_INT(r.clocks_locked, 1);
     CHECK_STR(r.operation, "op"), CHECK_STR(r.implementation, "impl"), CHECK_STR(r.origin, "user");
     kb_result_free(&r);
-    // unmeasured fields are null, not 0
     kbi_result_clear(&r), kbi_measured_clear(&m), kbi_machine_clear(&machine, "cpu");
     kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_machine(&r, &machine), kbi_record_case(&r, &c, &m);
     CHECK_INT(r.memory_bytes, KB_NONE), CHECK_INT(r.samples_retaken, KB_NONE),
@@ -94,7 +92,7 @@ static void test_remarks(void) {
     memset(longer, 'x', sizeof longer), longer[sizeof longer - 1] = 0;
     for (int i = 0; i < 3; i++) kbi_note(&m, "%s", longer);
     CHECK_INT(strlen(m.message), sizeof m.message - 1);
-    CHECK_INT(m.cache[0], 0); // the field after the message is not overwritten
+    CHECK_INT(m.cache[0], 0);
 }
 
 // --- the judge ---
@@ -130,15 +128,14 @@ static void test_times(void) {
     CHECK_REAL(r.cv, r.time_ms_std / r.time_ms_mean, 1e-12), CHECK_REAL(r.time_ms_mad, 5e-5, 1e-9);
     CHECK_REAL(r.precision, (r.time_ms_ci_high - r.time_ms_ci_low) / 2 / r.time_ms, 1e-9);
     CHECK_INT(r.flags, 0);
-    // the uncertainty of the bias widens the confidence interval and nothing else
     m.bias_error_ns = 40;
     wide = judged(&m, 30000, 100, &machine);
     double own = r.time_ms - r.time_ms_ci_low, more = wide.time_ms - wide.time_ms_ci_low;
     CHECK_REAL(more, hypot(own, 1.959964 * 40e-6), 1e-6), CHECK_REAL(wide.time_ms_std, r.time_ms_std, 0);
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
-    // FLOOR is set if 1.96 standard errors of the bias exceed 5 % of the time. If the standard error is 0, FLOOR
-    // is set if the time is below five times the time of an empty kernel (floor_ns).
+    // FLOOR: 1.96 standard errors of the bias exceed 5 % of the time. With a standard error of 0: the time is below
+    // five times the time of an empty kernel (floor_ns).
     static const struct {
         double error, left;
         int want;
@@ -151,11 +148,10 @@ static void test_times(void) {
         kb_result_free(&r);
     }
     m.bias_error_ns = 0;
-    r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
+    r = judged(&m, 2200, 50, &machine);
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
-    // a timed block that keeps no computed result and takes less than 5 ns gets the flag NO_WORK, unless kbench
-    // has proof that the block does work
+    // a block that keeps no result and takes less than 5 ns gets NO_WORK, unless kbench has proof of its work
     static const struct {
         int kept, proven, no_work, floor;
         double ns;
@@ -175,7 +171,6 @@ static void test_times(void) {
     }
 }
 
-// Each kind of observation in a measurement sets its own flag in the record.
 static void test_facts(void) {
     for (int i = 0; i < 9; i++) {
         static const kb_flag want[] = { KB_FLAG_SHARED_GPU,  KB_FLAG_LEAK,          KB_FLAG_UNGATED,
@@ -189,7 +184,7 @@ static void test_facts(void) {
         m.constant = i == 4, m.settled = i != 5, m.debug_build = i == 6;
         m.clock_high = 1000, m.clock_low = m.sm_clock = i == 8 ? 979 : 981, m.sm_clock += 15;
         kb_result r = judged(&m, 30000, 100, &machine);
-        // if the samples show no trend, neither an unfinished warm-up nor a varying clock sets a flag
+        // without a trend in the samples, neither an unfinished warm-up nor a varying clock sets a flag
         CHECK_THAT(r.flags == (i == 5 || i == 8 ? 0 : (uint64_t)1 << want[i]), "fact %d: flags %llx", i,
                    (unsigned long long)r.flags);
         CHECK_INT(r.status, KB_OK);
@@ -214,7 +209,6 @@ static void test_enough(void) {
     double samples[2000];
     samples_at(10000, 1000, samples);
     run->m.samples = samples;
-    // returns whether sampling ends after n samples and `time` seconds, according to `recipe`
 #define ENOUGH(count, time) (run->m.n = (count), run->sampling.next_check = 0, kbi_sampled_enough(run, time))
     recipe.precision = 1e-9;
     CHECK(!ENOUGH(6, 1.0)), CHECK(ENOUGH(7, 1.0)), CHECK(!ENOUGH(29, 0.99));
@@ -222,7 +216,7 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     recipe.max_samples = 101;
     CHECK(ENOUGH(101, 0.5)), CHECK(!ENOUGH(100, 0.5));
-    recipe.precision = 1; // with precision 1, an interval of any width is narrow enough
+    recipe.precision = 1;
     recipe.max_samples = 2000;
     CHECK(!ENOUGH(29, 0.5)), CHECK(ENOUGH(30, 0.5));
     recipe.min_time = 0.6;
@@ -239,8 +233,7 @@ static void test_enough(void) {
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 10500; // the bias exceeds the time
     CHECK(!ENOUGH(101, 0.5));
-    // after the precision was checked, the next check comes after 8 more samples or 10 % more samples, whichever
-    // is larger
+    // the next check of the precision comes after 8 more samples, or 10 % more if that is larger
     recipe.precision = 1e-9, run->m.bias_ns = 0;
     CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_check, 38);
     for (int i = 101; i < 200; i++) samples[i] = samples[i - 101];
@@ -261,12 +254,10 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->call.warm_units = 3;
     CHECK(kbi_warm_enough(run));
-    // the batch size must grow until a batch is long compared to the resolution of the clock
     timer.host_clock = true;
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
-    // one launch takes 1 ms, so a sample is a single launch
     run->sampling.resolved = false, run->work.estimate_ns = 1000000;
     CHECK(kbi_warm_enough(run));
     timer.host_clock = false;
@@ -276,14 +267,13 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
     run->call.warm_units = 0;
     CHECK(!kbi_warm_enough(run));
-    // warm-up ends at steady state or after half of --max-time (1 s at most)
     recipe.warmup_time = -1, run->call.warm_units = 2;
     run->call.phase_start_ns = kbi_now() - 490000000;
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
-    // `settled` stays unchanged if warm-up took more than 20 times its limit; single runs were then too long to
-    // judge whether a steady state was reached
+    // `settled` stays unchanged after a warm-up of more than 20 times its limit, whose runs were too long to judge
+    // a steady state
     for (int i = 0; i < 2; i++) {
         run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
@@ -295,8 +285,7 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// Tests the half-width of the intervals of a comparison. The 95 % coverage holds for all intervals simultaneously,
-// so more implementations give wider intervals.
+// The 95 % coverage holds for all intervals simultaneously, so more implementations give wider intervals.
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_member* all = (kbi_member*)calloc(RIVALS + 1, sizeof(kbi_member));
@@ -305,7 +294,6 @@ static void test_contest_width(void) {
     c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
         c.members[i] = &all[i];
-        // the times of the first implementation are constant; all others have the same noise
         for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS);
     }
     double log_ratio[ROUNDS], median, lo, hi;
@@ -319,7 +307,7 @@ static void test_contest_width(void) {
     double apart = kbi_comparison_width(&c);
     c.n = c.slots = 2;
     CHECK(kbi_comparison_width(&c) < 0.95 * apart);
-    all[1].over = true; // a single remaining implementation leaves no difference to resolve
+    all[1].over = true;
     CHECK_REAL(kbi_comparison_width(&c), 0, 0);
     free(all);
 }
@@ -331,7 +319,7 @@ static bool window(kbi_run* run, double ns, int n) {
 }
 static void test_windows(void) {
     kbi_run* run = new_run();
-    CHECK(!window(run, 1000, 8)); // no earlier window exists that could agree with the first window
+    CHECK(!window(run, 1000, 8));
     CHECK_REAL(run->call.window.median, 1000, 0), CHECK_INT(run->call.window.n, 0);
     CHECK(window(run, 1029, 8)), CHECK(!window(run, 1061, 8)), CHECK(!window(run, 1000, 4)),
         CHECK(window(run, 971, 4));
@@ -345,18 +333,14 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// Tests for how many launches an implementation is still affected by the implementation that ran before.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
-            for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                // the first `slow` runs are slower by more than 0.5 %
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2;
+            for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2;
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
-        // the first 3 runs are slower by less than 0.5 %
         for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000;
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
@@ -364,10 +348,7 @@ static void test_settling(void) {
             // the first 3 runs are slower, but the difference does not exceed the scatter of the other runs
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1));
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
-    for (int decay = 4; decay <= 8;
-         // the times fall slowly from run to run, so only a longer trial shows after how many runs they are
-         // constant
-         decay += 4) {
+    for (int decay = 4; decay <= 8; decay += 4) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
@@ -386,7 +367,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(1, KB_F16), ldexp(1, -10), 0), CHECK_REAL(kbi_ulp(1, KB_BF16), ldexp(1, -7), 0);
     CHECK_REAL(kbi_ulp(7.9, KB_F32), ldexp(1, -21), 0), CHECK_REAL(kbi_ulp(-0.3, KB_F16), ldexp(1, -12), 0);
     CHECK_REAL(kbi_ulp(5, KB_I32), 1, 0);
-    // for 0 and for values too small for the type, kbi_ulp returns the smallest positive value of the type
+    // for 0 and values too small for the type: the smallest positive value of the type
     static const double tiny[] = { 0, 1e-300 };
     for (int i = 0; i < 2; i++) {
         CHECK_REAL(kbi_ulp(tiny[i], KB_F32), ldexp(1, -149), 0),
@@ -396,7 +377,6 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(0, KB_F64), ldexp(1, -1074), 0);
 }
 
-// Simulates an allocator that has memory for only `room` blocks.
 static int room, lent;
 static void* scarce_alloc(kb_place place, size_t bytes) {
     if (lent == room) return NULL;
@@ -407,7 +387,6 @@ static void scarce_release(kb_place place, void* p) {
     lent--, kbi_cpu.memory.release(place, p);
 }
 
-// If there is too little memory for the shared buffers, the function fails and frees all memory that it allocated.
 static void test_no_room(void) {
     enum { PLAYERS = 3 };
     kbi_backend scarce = kbi_cpu;
@@ -425,8 +404,6 @@ static void test_no_room(void) {
     }
 }
 
-// Tests where blocks are placed in the shared buffers. If the backend is marked as a GPU, host
-// memory is not placed in shared buffers.
 static void test_stage(void) {
     kbi_memory m;
     kbi_backend gpu = kbi_cpu;
@@ -462,9 +439,8 @@ static void test_stage(void) {
     }
     CHECK(!m.separate);
     m.layout_bytes = 0;
-    // the block is larger than in the first call, so it is not placed in the shared buffers
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate);
-    // after one block outside the shared buffers, all later blocks are outside, too
+    // after a block without room in the shared memory, later blocks are not placed there either
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
@@ -533,7 +509,6 @@ static void test_received(void) {
         CHECK((got.m.control_ns != NULL) == control);
         kbi_measured_free(&got.m), CHECK(!got.m.samples && !got.m.round_ns && !got.m.control_ns);
     }
-    // the header claims more samples than the message contains
     got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got));
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
@@ -613,7 +588,6 @@ static void test_contest_enough(void) {
         for (int k = 0; k < 2; k++)
             CHECK((arms_of[k].run.sampling.next_check == INT64_MAX) == (rows[i].rounds_done % 8 != 0));
     }
-    // the rounds do not wait for an implementation that ended
     kbi_comparison c = new_contest(2);
     recipe.samples = 40, arms_of[0].run.m.n = 40, arms_of[1].run.m.n = 3;
     CHECK(!kbi_comparison_enough(&c, 0));
@@ -621,8 +595,8 @@ static void test_contest_enough(void) {
     CHECK(kbi_comparison_enough(&c, 0));
 }
 
-// Tests how many bytes of the shared buffers an implementation uses, and how many copies of its data are needed to
-// exceed twice the size of the L2 cache.
+// The bytes of the shared buffers that an implementation uses, and the number of copies of its data that together
+// exceed twice L2.
 static void test_room(void) {
     kbi_memory m;
     memset(&m, 0, sizeof m);
@@ -666,7 +640,6 @@ static void test_rounds_kept(void) {
         }
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
-    // the record reports shared buffers only if all blocks of the case are in the shared buffers
     kbi_comparison c = new_contest(2);
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
@@ -721,7 +694,6 @@ static void test_units(void) {
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    // rests: whether the run is suspended because its slot is full; enough: whether sampling ends
     static const struct {
         int order, settling, open, n, rests, enough;
     } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },
@@ -758,20 +730,19 @@ static void test_units(void) {
         CHECK_INT(kbi_wants_audit(run), audits[i].want);
     }
     run->work.host = false, run->work.expect = 0;
-    for (int i = 0; i < 16; i++) { // each bit of i is one of the four conditions for detecting changed work
+    for (int i = 0; i < 16; i++) {
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->schedule.is_copy = !(i >> 3);
         run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_FINAL, run->work_change.compared = 0;
         CHECK_INT(kbi_choose_unit(run), i == 15 ? KBI_COMPARED : KBI_NO_UNIT);
     }
     machine_here.simulated = false, run->schedule.is_copy = false;
-    for (int i = 0; i < 8; i++) { // under an external profiler, every GPU kernel runs without timing
+    for (int i = 0; i < 8; i++) {
         machine_here.tool[0] = i & 1 ? 'x' : 0, b.gpu = i >> 1 & 1, run->work.host = !(i >> 2);
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // without saved outputs, kbench checks the outputs once more only if the block is called by pointer and
-    // launches of the block were compared
+    // otherwise a final check needs a block called by pointer whose launches were compared
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
@@ -798,7 +769,6 @@ static void test_alone(void) {
     KBENCH_FREE(run->m.samples);
 }
 
-// Tests for which cases kbench times single launches after it has taken the samples.
 static void test_turns(void) {
     static const struct {
         int steady, by_clock, stand_in, launches, order, n;
@@ -845,7 +815,7 @@ static void test_may(void) {
         const void* p;
         int64_t n;
         size_t size;
-        const char* message; // "": the arguments are valid
+        const char* message;
     } rows[] = { { p, 100, 1, "" },
                  { p, 101, 1, "fill of 101 words exceeds its block of 100 bytes" },
                  { p + 1, 99, 1, "" },
@@ -873,7 +843,6 @@ static void test_may(void) {
     run->m.status = KB_OK, run->m.message[0] = 0;
     CHECK(kbi_block_of(run, p) == run->memory.blocks && kbi_block_of(run, p + 99) == run->memory.blocks);
     CHECK(!kbi_block_of(run, p - 1) && !kbi_block_of(run, p + 100));
-    // allocations that fail
     static const struct {
         int place;
         size_t size;
@@ -889,7 +858,7 @@ static void test_may(void) {
         CHECK(!kb_alloc(kb, (kb_place)none[i].place, none[i].size, none[i].count));
         CHECK_HAS(run->m.message, none[i].message);
         CHECK(run->m.flags == (uint64_t)1 << (i == 2 ? KB_FLAG_OOM : KB_FLAG_BAD_CASE));
-        CHECK(!kb_alloc(kb, KB_HOST, 1, 1)); // no allocation after the case has failed
+        CHECK(!kb_alloc(kb, KB_HOST, 1, 1));
     }
     run->m.status = KB_OK, run->m.message[0] = 0;
     CHECK(kb_alloc(kb, KB_PINNED, 1, 1) && kb_alloc(kb, KB_HOST, 0, 5) && kb_alloc(kb, KB_HOST, 5, 0));
@@ -899,7 +868,6 @@ static void test_may(void) {
     CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
 }
 
-// Each call of kbi_fill uses the next random stream; the run counts all fills and the fills with zeros.
 static void test_fills(void) {
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
@@ -919,25 +887,23 @@ static void test_fills(void) {
     }
     CHECK_HAS(run->m.message, "kb_fill takes KB_ZERO");
     kbi_memory_free(run->backend, &run->memory, false, true);
-    // tests copies to and from the host; a copy to the host marks a block as an output
     run = new_run(), kb = new_state(run);
     char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10), *b = (char*)kb_alloc(kb, KB_DEVICE, 1, 20), host[20];
     memset(host, 7, sizeof host);
     kb_from_host(kb, a, host, 10);
     CHECK(a[0] == 7 && a[9] == 7);
     run->call.last = KBI_PHASE_CHECK;
-    kb_to_host(kb, host, b, 20); // before the timed block, kb_to_host does not mark an output
+    kb_to_host(kb, host, b, 20);
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
-    kb_to_host(kb, host, b, 20); // kb_to_host marks an output only in the call whose results are checked
+    kb_to_host(kb, host, b, 20); // only the call whose results are checked marks outputs
     CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
     CHECK(block[1].output && !block[0].output), CHECK_INT(run->memory.output_bytes, 20);
     kb_to_host(kb, host, a + 9, 1);
     CHECK(block[1].output && block[0].output), CHECK_INT(run->memory.output_bytes, 30);
-    // the next call of the benchmark function still knows which of its blocks are outputs
     kbi_memory_free(run->backend, &run->memory, false, false);
     a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
     CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
@@ -955,7 +921,6 @@ static void test_fills(void) {
 // Outputs are restored before the last run, so an output that differs afterwards proves that the last run wrote
 // it.
 static void test_held(void) {
-    // block sizes for which the last compared window ends exactly at, or close to, the end of the block
     static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 };
     for (int i = 0; i < 8; i++) {
         kbi_run* run = new_run();
@@ -963,32 +928,29 @@ static void test_held(void) {
         size_t n = sizes[i];
         char *out = (char*)kb_alloc(kb, KB_DEVICE, 1, (int64_t)n), *in = (char*)kb_alloc(kb, KB_HOST, 1, 50);
         run->memory.blocks[0].output = true, run->call.last = KBI_PHASE_FINAL, run->work.checked = true;
-        CHECK(!kbi_restore_outputs(run)); // no output is saved
+        CHECK(!kbi_restore_outputs(run));
         memset(out, 1, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks[0].saved && !run->memory.blocks[1].saved), CHECK_INT(run->memory.saved_bytes, n);
         CHECK(!run->memory.blocks->changed);
-        out[n - 1] = 2; // a change of the last byte is found
+        out[n - 1] = 2;
         CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
-        // the last run left the output unchanged, although earlier runs changed it
         CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true));
         out[0] = 3;
         CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         kbi_restore_outputs(run);
         run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
-        // The first save copies the output. The second save finds that the output equals its saved copy: kbench
-        // then does not copy the output again, and sets `changed`.
+        // The first save copies the output. The second save finds no change of the output: kbench sets `changed`
+        // and copies nothing.
         memset(out, 5, n);
         kbi_save_outputs(run);
         CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks->changed);
-        // for the next call of the benchmark function, the blocks are kept in the order of allocation, with their
-        // contents
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
         CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
@@ -997,7 +959,6 @@ static void test_held(void) {
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        // if one block has another size than in the call before, all blocks are allocated again
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data);
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false, true);
@@ -1005,8 +966,7 @@ static void test_held(void) {
     }
 }
 
-// If the outputs of a verified case could not be restored, a note says that it is unknown which launch wrote these
-// outputs.
+// Without restored outputs, it is unknown which launch wrote them, and a note says so.
 static void test_unheld(void) {
     for (int i = 0; i < 6; i++) { // i > 0: kb_open; i > 1: large buffers; i != 3: the result was verified
         bool embedded = i > 0, large = i > 1, verified = i != 3;
@@ -1027,7 +987,6 @@ static void test_unheld(void) {
     }
 }
 
-// Tests the detection of a call whose data is all constant.
 static void test_constant(void) {
     for (int how = 0; how < 9; how++) {
         kbi_run* run = new_run();
@@ -1044,7 +1003,6 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    // for each overwritten byte outside a block, a message gives the distance to the block
     for (int k = 0; k < 4; k++) {
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
@@ -1062,8 +1020,8 @@ static void test_constant(void) {
     }
 }
 
-// The memory use of a call is the size of its tracked blocks plus the growth of the memory pool. A call uses at
-// least as much memory as the free memory of the device decreased during the call.
+// A call uses its tracked blocks plus the growth of the memory pool, but at least as much as the free memory of
+// the device decreased.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1090,8 +1048,7 @@ static void test_taken(void) {
         CHECK_INT(run->m.host_memory, 9);
         run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
     }
-    // each process shifts the memory of a case by a number of bytes: the first process by 0, later processes by a
-    // multiple of the guaranteed alignment
+    // the first process shifts its memory by 0 bytes, later processes by a multiple of the guaranteed alignment
     int64_t different = 0;
     kbi_backend gpu = kbi_cpu;
     gpu.gpu = true;
@@ -1120,7 +1077,6 @@ static void test_taken(void) {
     for (int i = 0; i < 4; i++) CHECK_INT(kbi_block_total((size_t)sizes[i]), totals[i]);
 }
 
-// If there is too little memory for the shared buffers, no block stays allocated.
 static int alive, allowed;
 static void* alloc_some(kb_place place, size_t bytes) {
     return (void)place, alive >= allowed ? NULL : (alive++, malloc(bytes));
@@ -1145,9 +1101,8 @@ static void test_stage_fails(void) {
     kbi_memory m, *one[] = { &m };
     kbi_shared_buffers s;
     memset(&m, 0, sizeof m), allowed = 1;
-    CHECK(!kbi_shared_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // no implementation has blocks
+    CHECK(!kbi_shared_open(&s, &b, one, 1)), CHECK_INT(alive, 0);
     m.layout_peak = 8;
-    // a single implementation needs no saved copy
     CHECK(kbi_shared_open(&s, &b, one, 1)), CHECK(!m.saved), CHECK_INT(alive, 1);
     kbi_shared_close(&s, one, 1);
     CHECK_INT(alive, 0);
@@ -1185,7 +1140,7 @@ static void test_nvtx(void) {
         CHECK(kbi_nvtx_module(i, &table, &size) == 1), CHECK_INT(size, sizes[i]);
         CHECK(kbi_nvtx_module(i, &table, NULL) == 1);
         for (int k = 0; k < 16; k++) CHECK(table[k] == &kbi_nvtx.slots[i][k]);
-        CHECK(!table[16]); // the table ends with NULL
+        CHECK(!table[16]);
     }
     CHECK(kbi_nvtx_export(1) && kbi_nvtx_export(3) && !kbi_nvtx_export(0) && !kbi_nvtx_export(2));
     uint64_t range = 0, other = 0;
@@ -1195,7 +1150,7 @@ static void test_nvtx(void) {
     void (*end)(void*, uint64_t) = hear_end;
     void* (*enlist)(void*, const char*) = hear_name;
     memcpy(&kbi_nvtx.slots[5][2], &start, sizeof start), memcpy(&kbi_nvtx.slots[5][3], &end, sizeof end);
-    kbi_nvtx_show(&range, "x", "op"), CHECK_INT(range, 0); // no domain yet
+    kbi_nvtx_show(&range, "x", "op"), CHECK_INT(range, 0);
     kbi_nvtx.domain = &here;
     for (int named = 0; named < 2; named++) {
         if (named) memcpy(&kbi_nvtx.slots[5][10], &enlist, sizeof enlist);
@@ -1206,7 +1161,6 @@ static void test_nvtx(void) {
             CHECK_INT(heard.e.category, 0);
         CHECK((heard.e.colour & 0xff404040u) == 0xff404040u);
         uint32_t colour = heard.e.colour;
-        // the colour of an NVTX range depends on the operation
         other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour);
         other = 0, kbi_nvtx_show(&other, "other", "op2"), CHECK(heard.e.colour != colour);
         heard.starts = 1 + named;
@@ -1214,8 +1168,7 @@ static void test_nvtx(void) {
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ends, named + 1);
     }
-    // the NVTX range of a case contains one range for each phase, one after another; a copy of the case that
-    // --rotate makes has no ranges
+    // one range for each phase, one after another; a copy for --rotate has no ranges
     static const struct {
         kbi_phase phase;
         const char* name;
@@ -1241,7 +1194,6 @@ static void test_nvtx(void) {
     memset(&kbi_nvtx, 0, sizeof kbi_nvtx), kbi_nvtx.asked = true;
 }
 
-// A profile stores each text and each counter only once, and joins all messages to one text.
 static void test_insight(void) {
     kbi_insight* in = &kbi_meter.insight;
     int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
@@ -1275,8 +1227,8 @@ static void test_insight(void) {
     KBENCH_FREE(all);
 }
 
-// The instruments of a case run one after the other. An instrument runs if it is requested and supports the kind
-// of work (host or device). Each instrument runs until it has enough data.
+// An instrument runs if it is requested and supports the kind of work (host or device). Instruments run one after
+// the other, each until it has enough data.
 static struct {
     // opened, closed: number of calls per instrument; begun: number of blocks; more: number of further runs that
     // the instrument requests
@@ -1284,7 +1236,6 @@ static struct {
 } looks;
 static bool opens_0(kb_state* kb) { return (void)kb, looks.opened[0]++, true; }
 static bool opens_1(kb_state* kb) { return (void)kb, looks.opened[1]++, true; }
-// simulates an instrument that fails to open and has reported the reason
 static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; }
 static bool opens_3(kb_state* kb) { return (void)kb, looks.opened[3]++, true; }
 static int64_t looks_begin(kb_state* kb) { return (void)kb, ++looks.begun; }
@@ -1300,7 +1251,7 @@ static void test_inside(void) {
         of[i].open = opens[i], of[i].begin = looks_begin, of[i].end = looks_end;
         of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
     }
-    of[0].bit = 8; // bit 1 of the recipe stands for the inspection of the block, so no instrument has this bit
+    of[0].bit = 8; // bit 1 of the recipe is the inspection of the block, not an instrument
     kbi_backend b = kbi_cpu;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_meter.insight;
@@ -1320,7 +1271,7 @@ static void test_inside(void) {
         KBENCH_FREE(kbi_inside_take(run));
         CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK(!in->by);
     }
-    run->work.host = true, recipe.inside = 3; // host work is profiled only by instruments for host work
+    run->work.host = true, recipe.inside = 3;
     memset(&looks, 0, sizeof looks);
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]), CHECK(!looks.opened[0] && looks.opened[1] == 1);
     // without a GPU, all work is profiled by instruments for host work
@@ -1328,7 +1279,6 @@ static void test_inside(void) {
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]);
     kbi_insight_clear();
     kbi_process.instruments = registered;
-    // a case that was not measured is not profiled
     CHECK(kbi_run_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
 }
 
@@ -1347,14 +1297,13 @@ static void test_wall(void) {
     CHECK(kbi_measure_wall_bias() >= 1e-3);
     // samples that another process interrupted are discarded, but at most a third of the samples plus 8
     kbi_turn here_now = kbi_turn_now();
-    if (here_now.waits < 0 || here_now.ran <= 0) return; // the system has no scheduler statistics
+    if (here_now.waits < 0 || here_now.ran <= 0) return;
     for (int kind = 0; kind < 4; kind++) {
         run = new_run();
         run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;
         kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
-            // repeats the check if the scheduler interrupted this test itself
             for (int again = 0; again < 5 && !lost; again++) {
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
                 int64_t was = kbi_meter.disturbed;
@@ -1370,8 +1319,7 @@ static void test_wall(void) {
     kbi_meter.undisturbed = kbi_meter.disturbed = 0, kbi_meter.thread_clock_coarse = false;
 }
 
-// Before a host-clock sample of device work, pending CUDA errors are reported. A host-clock sample of host work
-// does not wait for the GPU.
+// Before a host-clock sample of device work, pending CUDA errors are reported.
 static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
 static void test_wall_begin(void) {
     kbi_backend b = kbi_cpu;
@@ -1413,7 +1361,6 @@ static void test_amounts(void) {
         CHECK_THAT(kbi_failed(run), "amount %d", i);
     }
     CHECK_REAL(run->m.items, 8, 0);
-    // kb_count adds counters that the benchmark itself counted
     char name[70], unit[40];
     memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
     run = new_run(), kb = new_state(run);
@@ -1421,7 +1368,7 @@ static void test_amounts(void) {
     kb_count(kb, name, 1, unit);
     CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
         CHECK_STR(run->m.counters[0].unit, unit);
-    kb_count(kb, name, 2, NULL); // a second kb_count with the same name replaces the value and the unit
+    kb_count(kb, name, 2, NULL);
     CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
         CHECK_STR(run->m.counters[0].unit, "");
     for (int i = 1; i < KBI_COUNTERS; i++) {
@@ -1451,7 +1398,6 @@ static void test_amounts(void) {
         CHECK_HAS(run->m.message, "a name has 1 to 63"), CHECK_INT(run->m.n_counters, KBI_COUNTERS);
     }
     CHECK_REAL(run->m.counters[1].value, 1, 0);
-    // a case is verified if all checks pass; the record keeps the largest error and the last tolerance
     run = new_run(), kb = new_state(run);
     static const double errors[] = { 0.1, 0.3, 0.2 };
     for (int i = 0; i < 3; i++) {
@@ -1528,7 +1474,6 @@ static void test_threw(void) {
     CHECK_STR(run->m.message, "C++ exception that is no std::exception"), CHECK_INT(run->m.status, KB_FAILED);
 }
 
-// Tests that the host clock counts in nanoseconds.
 static void test_now(void) {
     played.on = true, played.now = 7e15;
     CHECK_INT(kbi_now(), 7000000000000000);
@@ -1538,8 +1483,8 @@ static void test_now(void) {
     CHECK_REAL(since, 0.25, 1e-12);
 }
 
-// Before each call of the benchmark function, kbench restores the working directory and the interval timers, which
-// the previous call may have changed.
+// A benchmark function may change the working directory and the interval timers; kbench restores both before each
+// call.
 static void test_call_clear(void) {
     char first[500], now[500];
     struct itimerval timer, none;
@@ -1552,7 +1497,6 @@ static void test_call_clear(void) {
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    // the program cannot return to the working directory, because that directory was deleted
     snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear();
     CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }

@@ -75,7 +75,6 @@ static const char* values(kb_axis_type type, const char* list) {
     for (int i = 0; i < d.n && at < out[turn] + 150; ++i) {
         const kb_param* v = &d.values[i];
         CHECK(v->type == type && kbi_is(v->name, "n"));
-        // the integer field and the real field of a value are equal, and -0 becomes 0
         if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r)));
         at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)v->i)
               : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", v->r)
@@ -136,7 +135,6 @@ static void test_lists(void) {
     for (size_t i = 0; i < sizeof no_words / sizeof *no_words; ++i) refuses(KB_AXIS_STRINGS, no_words[i]);
 }
 
-// an axis of reals may contain any number
 static void test_axis_ends(void) {
     static const kb_axis axes[] = { KB_AXIS_REAL("p", 1.7976931348623157e308, INFINITY, -INFINITY, 0.0, 0),
                                     KB_AXIS_REAL("one", 0.0),
@@ -158,7 +156,7 @@ static void test_axis_ends(void) {
     static const kb_axis ends[] = { KB_AXIS("i", 1, KB_LAST_INT, 2), KB_AXIS_STR("s", "a", NULL, "b"),
                                     KB_AXIS("i", 1, 0, 0), KB_AXIS("i", KB_LAST_INT), KB_AXIS_STR("s", "a") };
     for (int i = 0; i < KBI_COUNT(ends); i++) CHECK_INT(kbi_axis_dimension(&a, &ends[i]).wrong != NULL, i < 2);
-    kb_axis endless; // an axis that a program initialised without an end marker
+    kb_axis endless;
     memset(&endless, 0, sizeof endless);
     endless.name = "i", endless.type = KB_AXIS_INTS;
     for (int i = 0; i <= KB_AXIS_MAX; i++) endless.i[i] = i + 1;
@@ -193,7 +191,6 @@ static void test_words(void) {
     CHECK(!*p && kbi_lists(list, "PLAIN") && kbi_lists("a, b", "a, b") && !kbi_lists(list, "2)"));
 }
 
-// an error message names the violated rule; it quotes numbers of a range as the user wrote them
 static void test_list_rules(void) {
     static const struct {
         kb_axis_type type;
@@ -254,16 +251,15 @@ static void test_set(void) {
     int wrong = 0;
     for (int turn = 0; turn < 2; turn++)
         for (uint64_t i = 0; i < 20000; i++) {
-            wrong += kbi_set_add(&s, i * 64) != !turn;                 // distributed like addresses
-            wrong += kbi_set_add(&s, kbi_hash(i + 1, "key")) != !turn; // distributed like hashes
+            wrong += kbi_set_add(&s, i * 64) != !turn;
+            wrong += kbi_set_add(&s, kbi_hash(i + 1, "key")) != !turn;
         }
     CHECK_INT(wrong, 0);
     CHECK_INT(s.n, 40000);
     kbi_set_free(&s);
 }
 
-// random texts, for the sanitizers: parsing never crashes or loops forever, and an accepted list has a valid
-// length
+// random texts, for the sanitizers
 static void test_fuzz(void) {
     static const char letters[] = "0123456789:,+*-^.eE axn";
     uint64_t state = 1;

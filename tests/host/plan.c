@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests how kbench derives the plan (the cases to run) from the command line. The test covers options and
-// environment variables (their effects and limits), and the values of axes. The last part covers the cases and
-// groups of a complete plan, of a shard and of a selection.
+// Tests how kbench derives the plan (the cases to run) from the command line. It covers options and environment
+// variables, the values of axes, and the cases and groups of a complete plan, of a shard and of a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -12,7 +11,6 @@
 static kbi_options options;
 static char line_words[6000];
 
-// Returns whether the line is a valid command line; fills `options`.
 static bool parse(const char* line) {
     static char* argv[200];
     int argc = 1;
@@ -24,7 +22,6 @@ static bool parse(const char* line) {
     return kbi_options_parse(&options, argc, argv);
 }
 
-// The last value of each range is accepted, the next is rejected.
 static void test_limits(void) {
     static const struct {
         const char *in, *out;
@@ -111,7 +108,7 @@ static void test_limits(void) {
         if (i) CHECK_THAT(parse(line) && options.op.n == i, "%d lists: %d", i, options.op.n);
         snprintf(line + strlen(line), sizeof line - strlen(line), " --op o%d", i);
     }
-    CHECK(!parse(line)); // the list has one element too many, so the line is rejected
+    CHECK(!parse(line));
     for (int n = 98; n < 102; n++) {
         memset(name, 'a', sizeof name), name[n] = 0;
         snprintf(line, sizeof line, "--save-baseline %s", name);
@@ -120,8 +117,7 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
-// Two output options must not name the same file, even if the two names are written differently (such as a and
-// ./a).
+// Two output options must not name the same file, not even as a and ./a.
 static void test_apart(void) {
     static const struct {
         const char* line;
@@ -141,7 +137,6 @@ static void test_apart(void) {
                    rows[i].apart);
 }
 
-// Every option with a value changes the parsed options, and every option that names an output file has a writer.
 static void test_wired(void) {
     static const char* const tries[] = { "a",   "1",    "2",     "0.1", "time", "2s", "2/5",  "few",
                                          "5 b", "wall", "never", "all", "x=1",  "0",  "json", "true" };
@@ -163,7 +158,6 @@ static void test_wired(void) {
     }
 }
 
-// Tests the value of each option, and the effect of --fast and --thorough together with other options.
 static void test_values(void) {
     CHECK(parse("--max-time 2s --min-time 500ms --timeout 3m --precision 0.25% --warmup 7 --iters 9 --seed 11"));
     CHECK_REAL(options.max_time, 2, 0), CHECK_REAL(options.min_time, 0.5, 0), CHECK_REAL(options.timeout, 180, 0);
@@ -190,7 +184,7 @@ static void test_values(void) {
     CHECK(parse("--load a - x- -q")), CHECK_INT(kbi_wanted.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
     CHECK(parse("--compare a b- -q")), CHECK_STR(kbi_wanted.compare[1], "b-"), CHECK(!parse("--compare a -q"));
     static const char* const files[] = { "json", "jsonl", "csv", "trace", "svg" };
-    // if the file name is missing, the option after --json is not taken as the file name
+    // --json without a name must not take the next option as its file name
     for (int i = 0; i < KBI_COUNT(files); i++) {
         const char *name = files[i], *figure = i == 4 ? " --plot time" : "";
         char line[4][60];
@@ -229,7 +223,6 @@ static void test_values(void) {
     }
 }
 
-// Tests the measuring recipe that results from the options.
 static void test_recipe(void) {
     kbi_recipe r;
     CHECK(parse(""));
@@ -350,7 +343,7 @@ static void test_axes(void) {
     static char many[2 * KBI_VALUES + 3];
     for (int i = 0; i <= KBI_VALUES; i++) many[2 * i] = 'a', many[2 * i + 1] = ',';
     many[2 * KBI_VALUES + 1] = 0;
-    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // the list has one value more than an axis may have
+    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0);
     CHECK_INT(length_of_list(KB_AXIS_STRINGS, many + 2), KBI_VALUES);
     kbi_arena a = KBI_BLANK;
     kbi_dimension d = kbi_parse_list(&a, "n", KB_AXIS_INTS, "-0,3", 4);
@@ -387,7 +380,6 @@ static void test_axes(void) {
     kbi_arena_free(&a);
 }
 
-// Tests the parsing and formatting of lists of processors; a long list is truncated.
 static void test_cpus(void) {
     kbi_cpus c, allowed, now;
     char out[80];
@@ -476,7 +468,6 @@ static void check_plan(const char* line, int groups, int all, const char* want) 
     if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK_THAT(strcmp(shown(&plan), want) == 0, "%s: %s", line, shown(&plan));
     CHECK_THAT(plan.groups == groups && plan.n_all == all, "%s: %d groups of %d", line, plan.groups, plan.n_all);
-    // every case has a unique place in the plan; cases of other shards come after those of this shard
     for (int i = 0; i < plan.n_all; i++) {
         int same = 0;
         for (int k = 0; k < plan.n_all; k++) same += plan.cases[k].place == plan.cases[i].place;
@@ -508,17 +499,15 @@ static void test_plans(void) {
     kbi_plan plan;
     CHECK(!plan_of(&plan, "--op b --size small --dtype f64") && !plan.cases);
     CHECK(!plan_of(&plan, "--op nothing") && !plan_of(&plan, "nothing") && !plan_of(&plan, "("));
-    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // more than a million cases
-    // 1200 cases, so the array of the plan grows several times
+    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001"));
     CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));
     CHECK_INT(plan.n, 1200), CHECK_INT(plan.groups, 600);
     for (int i = 0; i < plan.n; i++) CHECK(plan.cases[i].group == i / 2 && plan.cases[i].place == i + 1);
     kbi_plan_free(&plan);
 }
 
-// With -a, an axis of integers accepts any positive value. With -a, an axis accepts a negative value only if the
-// program declares a negative value for this axis. With -a, an axis accepts the value 0 only if the program
-// declares 0 or a negative value for this axis.
+// With -a, an axis of integers accepts any positive value. It accepts 0 only if the program declares a value below
+// 1, and a negative value only if the program declares one.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
@@ -555,7 +544,6 @@ static void test_listed(void) {
     check_list("--list --op c", "c/impl=gpu\nc/impl=cpu\n");
     check_list("--list-ops", "a   one two\nb fwd bwd  f32 bf16  one\nc   gpu cpu\n");
     check_list("--list-ops --op b,c -v", "b fwd bwd  f32 bf16  one\nc   gpu cpu\n    gpu        a note\n");
-    // --list-ops prints each value of a list exactly once, as a complete word
     check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n");
     check_list("--list-sizes --op b", "b                small    n=4\nb                large    n=8\n"
                                       "b                large    n=16\n");
@@ -571,8 +559,8 @@ static void test_seconds(void) {
         double max_time;
         int n;
         double want;
-    } rows[] = { { "", 1, 1, 1.5 },           // sampling takes 1 s, and the warm-up half of that
-                 // two implementations and the A/A control of the baseline: three measurements
+    } rows[] = { { "", 1, 1, 1.5 }, // sampling takes 1 s, and the warm-up half of that
+                 // two implementations and the A/A control of the baseline are three measurements
                  { "", 1, 2, 4 },
                  { "", 1, 3, 5.5 },           //
                  { "", 4, 1, 5 },             // the warm-up takes at most one second
@@ -588,11 +576,11 @@ static void test_seconds(void) {
     }
 }
 
-// A program may declare at most 16 axes. The text of a KB_SIZE axis must be a valid list of sizes.
+// A program may declare at most 16 axes.
 static void test_declared(void) {
     static const struct {
         const char* spec;
-        int cases; // 0: rejected
+        int cases;
     } sizes[] = { { "rows=512 cols=1,2", 2 },
                   { " rows=512  cols=1 ", 1 },
                   { "rows=512 cols", 0 },
@@ -627,8 +615,7 @@ static void test_declared(void) {
     }
 }
 
-// Entries are sorted by file and line, regardless of the order of registration. All entries of an operation follow
-// the first entry of this operation.
+// Entries are sorted by file and line, regardless of the order of registration.
 static void test_registry(void) {
     static kb_entry all[] = { { .operation = "zebra", .implementation = "two", .file = "b", .line = 7 },
                               { .operation = "zebra", .implementation = "three", .file = "b", .line = 7 },
@@ -637,7 +624,6 @@ static void test_registry(void) {
                               { .operation = "yak", .implementation = "one", .file = "a", .line = 9 },
                               { .operation = "ape", .implementation = "one", .file = "a", .line = 8 } };
     kbi_process.entries = NULL, kbi_process.entry_count = 0;
-    // each entry is registered twice, which has the same effect as once
     for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL);
     kbi_registered registered = kbi_registry();
     kbi_text said = KBI_BLANK;

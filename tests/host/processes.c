@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests --procs with known differences between processes: the mean, interval, median process, flags and
-// comparisons in the record. The test also covers the failure of one of several processes, and the order in which
-// processes run. Without arguments, this program is the test; with arguments, it is a benchmark program whose
-// times are computed by hashed() or read from tables.
+// comparisons in the record. Without arguments, this program is the test; with arguments, it is a benchmark
+// program whose times are computed by hashed() or read from tables.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -17,10 +16,7 @@ static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 };
 // time of the baseline divided by time of its A/A control, per process
 static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 };
 
-static double hashed(const char* name,
-                     // returns a pseudo-random number from 0 to 1 that depends on the case, the process and the
-                     // run
-                     int placement) {
+static double hashed(const char* name, int placement) {
     const char* world = getenv("PROCS_WORLD");
     uint64_t z = kbi_hash(1469598103934665603u + (uint64_t)(placement + (world ? 100 * atoi(world) : 0)) * 977, name);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -49,7 +45,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 10000 * wave;
 }
 
-static void note(kb_state* kb) { // logs the process
+static void note(kb_state* kb) {
     FILE* f = getenv("PROCS_LOG") ? fopen(getenv("PROCS_LOG"), "a") : NULL;
     if (!f) return;
     fprintf(f, "%s %d %d\n", kb->operation, scripted.placement, (int)getpid());
@@ -143,13 +139,12 @@ static double number(int i, const char* key) {
     const char* s = get(i, key);
     return strchr("-0123456789", s[0]) ? strtod(s, NULL) : (double)NAN;
 }
-static int numbers(int i, const char* key, double* of) { // reads a list
+static int numbers(int i, const char* key, double* of) {
     int n = 0;
     for (const char* s = get(i, key); *s == '[' || *s == ','; s += strcspn(s, ",]")) of[n++] = strtod(++s, NULL);
     return n;
 }
 
-// Returns the geometric mean, and stores the standard deviation of the logarithms in *sd.
 static double mean_of(const double* values, int n, double* sd) {
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) sum += log(values[i]) / n;
@@ -179,10 +174,9 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        // the record has the largest error among all processes
         CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9);
         CHECK_INT(number(0, "samples"), 30);
-        // details of the record come from the process with the median time; of two processes, from the faster one
+        // details come from the process with the median time; of two processes, from the faster one
         CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12);
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
@@ -193,10 +187,9 @@ static void test_times(void) {
     CHECK_REAL(number(0, "time_ms"), 0.01, 1e-12);
     CHECK_STR(get(0, "process_ms"), "[0.01]");
     CHECK_HAS(said, "+-: 95 % interval of the median (and bias) in one process");
-    run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
+    run("", "--op alone --iters 3 --procs 5");
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
-    // one of five processes is 10 % slower; the interval includes the time of this process
     run("", "--op slow --iters 30 --procs 5");
     CHECK(number(0, "time_ms_ci_high") > 0.0107 && number(0, "precision") > 0.05);
     CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // NOISY is set although the interval within each process is narrow
@@ -204,11 +197,9 @@ static void test_times(void) {
     CHECK(!strstr(said, "+-:"));
 }
 
-// A warning is reported if more than half of the processes raised it.
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
-    // no warning: two of four processes raised it, which is not more than half
     run("", "--op warned --iters 30 --procs 4");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
     run("", "--op warned --iters 30 --procs 3");
@@ -229,8 +220,7 @@ static const char* logged(void) {
     return text;
 }
 
-// A case that fails in one process has failed and is not run again. Cases that do not fail get times from all
-// processes.
+// A case that fails in one process is not run again.
 static void test_faults(void) {
     static const struct {
         const char *op, *flag, *message;
@@ -261,7 +251,6 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // If one of two compared implementations fails, the other one keeps its time but is not compared.
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");
@@ -272,7 +261,6 @@ static void test_faults(void) {
     CHECK_HAS(get(dies, "message"), "process 3 of 4: signal 6");
 }
 
-// A comparison of several processes is judged by their log ratios, with a t interval for each implementation.
 static void test_contest(void) {
     double sd, mean = mean_of(ratios, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_INT(run("", "--op contest --rounds 16 --procs 5"), 0);
@@ -283,7 +271,7 @@ static void test_contest(void) {
     CHECK_STR(get(mine, "verdict"), "\"FASTER\"");
     CHECK_REAL(number(base, "speedup"), 1, 1e-12);
     CHECK_STR(get(base, "verdict"), "null");
-    // the scripted times of the control equal those of the baseline, so the noise floor is 0
+    // the control has the scripted times of the baseline, so the noise floor is 0
     CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9);
     CHECK_STR(get(base, "winner"), "\"mine\"");
     CHECK_STR(get(base, "winner_certain"), "true");
@@ -294,15 +282,14 @@ static void test_contest(void) {
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"FASTER\"");
-    // with --procs, the A/A control also runs, and its ratio is the noise floor
     run("", "--op contest --iters 30 --procs 5");
     CHECK_REAL(number(record("contest/impl=mine"), "noise_floor"), 0, 1e-9);
     CHECK_INT(number(record("contest/impl=base"), "samples"), 30);
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// Tests the comparison over several processes with given samples, without running benchmarks. First, each process
-// has a different number of rounds of the A/A control; then one process has no such rounds.
+// Tests the comparison over several processes with given samples, without running benchmarks. First the number of
+// rounds of the A/A control differs between the processes; then one process has none.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     double samples[2][5][2], sd;
@@ -332,14 +319,14 @@ static void test_ratios(void) {
     kbi_judge_group(&c, &pools);
     double mean = mean_of(equals, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(results[1].noise_floor, KBI_MAX(exp(mean + reach), exp(reach - mean)) - 1, 1e-6);
-    mean = mean_of(ratios, 5, &sd), reach = 3.495405933 * sd / sqrt(5); // 1 - 0.05 / 4: two arms share the 5 %
+    mean = mean_of(ratios, 5, &sd), reach = 3.495405933 * sd / sqrt(5); // 1 - 0.05 / 4: two comparisons share 5 %
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_low, exp(mean - reach), 1e-9);
     reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // Repeats the comparison with one result missing: the second implementation has no time in the last process.
+    // The second implementation has no time in the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -354,8 +341,8 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Within one
-// process, only a difference above 1 % is reported as faster or slower.
+// In one process, the code addresses of two implementations differ, which can change their times by 1 %. A single
+// process therefore reports only differences above 1 % as faster or slower.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
@@ -420,21 +407,19 @@ static void test_laps(void) {
         CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
-    run("", "--op simulated -a n=1:40 --iters 6"); // for comparison: one process measures all cases
+    run("", "--op simulated -a n=1:40 --iters 6");
     CHECK_INT(times_in(logged(), "simulated 0 "), times_in(logged(), "simulated"));
     const char* first = logged();
     char line[64];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(first, "\n"), first);
     CHECK_INT(times_in(first, line), times_in(first, "simulated"));
-    run("",
-        "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time"); // --sort sorts the table, but not the file
+    run("", "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time");
     CHECK(strstr(said, "n=20") && strstr(said, "n=20") < strstr(said, "n=19 "));
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
-// Simulates 160 cases of 2 us to 5 ms, in which the processes of a case differ by 1 %. The interval from five
-// processes covers the median of 15 other processes in 95 % of the cases. The interval from one process covers the
-// median of the other processes in less than half of the cases.
+// Simulated cases of 2 us to 5 ms, in which the processes differ by 1 %. The interval from five processes covers
+// the median of 15 other processes in 95 % of the cases, the interval from one process in less than half.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

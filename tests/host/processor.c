@@ -83,7 +83,7 @@ static void test_here(void) {
     CHECK(kbi_cpus_pin(&allowed));
 }
 
-// The load counters of a record count from the beginning of the samples.
+// Load counts from the first sample on.
 static void test_load(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -108,7 +108,7 @@ static void test_load(void) {
     then = kbi_load_now(root);
     then.at -= 1000000000;
     kbi_note_load(&m, &then, root, root);
-    CHECK_REAL(m.cpu_stolen, 0, 0); // no tick passed
+    CHECK_REAL(m.cpu_stolen, 0, 0);
     put("stat", "cpu  1060 10 210");
     CHECK(isnan(kbi_load_now(root).busy));
 }
@@ -128,7 +128,7 @@ static void test_lists(void) {
         CHECK_STR(kbi_cpus_show(&c, text, sizeof text), good[i][1]);
     }
     for (int i = 0; i < KBI_COUNT(bad); i++) CHECK_THAT(!kbi_cpus_parse(bad[i], &c), "'%s' is accepted", bad[i]);
-    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c)); // the text lists as many processors as fit
+    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c));
     CHECK_STR(kbi_cpus_show(&c, text, 16), "0,2,4,6,8,...");
 }
 

@@ -36,8 +36,7 @@ static const char* unit(const kbi_launches* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
-// The output of ncu contains two tables, and the second has one column more than the first. The parser must find
-// the columns of each table in the heading of that table.
+// The output of ncu has two tables with different columns, so each table's own heading must be used.
 static void test_ncu_tables(void) {
     kbi_text whole = KBI_BLANK, text = KBI_BLANK;
     int line = 0;
@@ -49,7 +48,7 @@ static void test_ncu_tables(void) {
         if (row) kbi_putf(&text, "%.*s%s\n", (int)(end - at), at, more);
     }
     CHECK(read_text(text.s));
-    CHECK_INT(looks.n, 10); // launches in the second table do not join the five profiles of the first table
+    CHECK_INT(looks.n, 10); // the second table's launches do not join the first table's five profiles
     if (looks.n == 10) {
         CHECK_STR(looks.of[6].kernel, look(0, "void scale")->kernel);
         CHECK_INT(looks.of[6].calls, 2);
@@ -70,18 +69,16 @@ static void test_ncu_raw(void) {
     CHECK_STR(scale->block, "(256, 1, 1)");
     CHECK_REAL(scale->ns, 400000, 0);
     CHECK_REAL(all->ns, 500000, 0);
-    // totals over several launches: kbench adds amounts, takes the maximum of launch configurations, and averages
-    // percentages weighted by time
+    // totals over launches: amounts are added, launch configurations give their maximum, percentages are averaged
+    // by time
     CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_REAL(VALUE(0, "", "sm__warps_active.avg.pct_of_peak_sustained_active"), (90 * 3 + 80 + 20) / 5.0, 1e-12);
     CHECK_REAL(VALUE(0, "", "smsp__cycles_active.max"), 1200, 0);
     CHECK_REAL(VALUE(0, "", "smsp__cycles_active.min"), 50, 0);
-    // n/a is ignored
     CHECK_REAL(VALUE(0, "", "dram__throughput.avg.pct_of_peak_sustained_elapsed"), (91.5 * 3 + 93.5) / 4, 1e-12);
     CHECK(isnan(VALUE(0, "reduce", "dram__throughput.avg.pct_of_peak_sustained_elapsed")));
     CHECK_STR(unit(all, "gpu__time_duration.sum"), "ns");
-    // the parser ignores text values, device attributes and breakdown metrics
     CHECK(isnan(VALUE(0, "", "launch__func_cache_config")));
     CHECK(isnan(VALUE(0, "", "device__attribute_clock_rate")));
     CHECK_STR(look(2, "name")->kernel, "name with \"quotes\", and a comma");
@@ -92,7 +89,7 @@ static void test_ncu_raw(void) {
 
 static void test_nsys(void) {
     read_file("tests/fixtures/nsys_trace.csv");
-    // a case with three kinds of work gives three profiles and a total; a case without work gives only a total
+    // three kinds of work give three profiles and a total; a case without work gives only a total
     CHECK_INT(looks.n, 5);
     const kbi_launches* scale = look(0, "void scale");
     CHECK_INT(scale->calls, 2);
@@ -103,7 +100,7 @@ static void test_nsys(void) {
     CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
-    // the span of a case includes gaps between launches; time in which launches overlap counts once
+    // the span includes gaps between launches and counts overlapping launches once
     CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_INT(look(1, "")->calls, 0);
@@ -155,7 +152,6 @@ static void test_half(void) {
     CHECK(kbi_launches_total(&looks, 1));
 }
 
-// In truncated or corrupted files, the parser reads nothing beyond the end of the text.
 static void test_broken(void) {
     CHECK(!read_text(""));
     CHECK(!read_text("==ERROR== nothing\n"));
@@ -248,7 +244,7 @@ static void test_added(void) {
         kbi_launch_list_free(&looks);
         int all = kbi_launches_find(&looks, 0, NULL, NULL, NULL);
         kbi_launches* l = &looks.of[all];
-        for (int k = 0; k < 40; k++) { // repeats the test after many other metrics
+        for (int k = 0; k < 40; k++) {
             char other[24];
             snprintf(other, sizeof other, "m%d.sum", k);
             kbi_metric_add(&looks, l, other, "", k, 1);
@@ -270,13 +266,13 @@ static void test_added(void) {
                 kbi_launches_find(&looks, 1, i % 3 == 0 ? text : "k", i % 3 == 1 ? text : "g", i % 3 == 2 ? text : "b"),
                 i);
         }
-    CHECK_INT(kbi_launches_find(&looks, 2, "k", "0", "b"), 40); // another case
+    CHECK_INT(kbi_launches_find(&looks, 2, "k", "0", "b"), 40);
     CHECK_INT(looks.n, 41);
     CHECK(!kbi_launches_total(&looks, 1));
 }
 
-// The counters of a profiler are added to the record. If the benchmark itself set a counter of that
-// name (kb_count), the record keeps the value from the benchmark. A case that was not profiled gets no counters.
+// If kb_count set a counter of that name, the record keeps the value from kb_count. A case that was not profiled
+// gets no counters.
 static void test_record(void) {
     kb_result r;
     static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };
@@ -301,7 +297,6 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
-    // adding the same profiles again does not change the counters
     kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5);
     kbi_text_free(&t);
     kb_result_free(&r);
@@ -326,7 +321,6 @@ static void test_shown(void) {
     }
 }
 
-// Tests the table rows of kernels; long names are shortened.
 static void test_rows(void) {
     static char name[160];
     static const int lengths[] = { 1, 100, 101, 150 };

@@ -74,7 +74,7 @@ KBENCH(streams) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
     kb_bytes(kb, 3.9e9);
 }
-KBENCH(dies) { // a benchmark that ends its process if the process is profiling
+KBENCH(dies) {
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
         put(kb->stream, KERNEL, &plain, 5000);
@@ -152,7 +152,6 @@ static void test_profile(void) {
     said("; no copy overlaps a kernel");
     CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "the longest operation is listed first");
 
-    // In a comparison, all implementations with a time are profiled. The work of a reset is not part of the block.
     run("VIRTUAL_CUPTI=1 --op rivals --profile");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 3);
@@ -187,11 +186,10 @@ static void test_profile(void) {
         for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
         not_said("CUPTI is here"), said("plain 8 40.00 us 100%");
     }
-    run("VIRTUAL_CUPTI=1 --op one"); // without --profile
+    run("VIRTUAL_CUPTI=1 --op one");
     not_said("on the GPU in");
 }
 
-// Tests sums over synthetic events, such as the overlap of kernels and copies.
 static void test_sums(void) {
     union {
         kbi_inside head;
@@ -220,7 +218,7 @@ static void test_sums(void) {
     CHECK_INT(p.device[0].calls, 3);
     CHECK_REAL(p.device[0].total, 300, 1e-12);
     CHECK_REAL(p.device_ns, 400, 1e-12);
-    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // the mean span of the two runs
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.gaps, 0.5, 1e-12);
     CHECK_REAL(p.gap_ns, 25, 1e-12);
@@ -231,7 +229,6 @@ static void test_sums(void) {
     kbi_profile_free(&p);
 }
 
-// A script checks the schema of the timeline file and counts the events in it.
 static void test_trace(void) {
     if (system("python3 -c ''") != 0) {
         SKIP("no python3, which checks the timeline");
@@ -239,7 +236,7 @@ static void test_trace(void) {
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
     CHECK_INT(code, 1);        // exit code 1, because one implementation has a wrong result
-    not_said("on the GPU in"); // only --profile prints the table
+    not_said("on the GPU in");
     // Each of three cases (`mixed` and two implementations) runs 8 times, which gives 24 blocks. A run of `mixed`
     // has 5 calls that submit work; a run of an implementation has 1.
     CHECK_INT(
@@ -250,7 +247,6 @@ static void test_trace(void) {
     output[f ? fread(output, 1, sizeof output - 1, f) : 0] = 0;
     if (f) fclose(f);
     CHECK_STR(output, "good\n");
-    // nothing was recorded, but the file is still a valid timeline
     run("--op one --trace build/test/host/profiling.trace");
     CHECK_INT(system("python3 tests/host/trace.py build/test/host/profiling.trace block=0 > build/test/host/profiling.out"),
               0);
@@ -283,8 +279,8 @@ static void test_code(void) {
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's file");
     remove("build/test/host/cuobjdump");
-    // kbench builds a shell command from the path of cuobjdump, the kernel and the file. If a name contains a
-    // character that the shell could interpret, kbench builds no command.
+    // The path of cuobjdump, the kernel and the file become a shell command, unless a name has a character that a
+    // shell could interpret.
     static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
                                               { "cuobjdump", "$(b)" },  { "cuobjdump", "a'b" },
                                               { "cuobjdump", "a\nb" },  { "cuobjdump", "`b`" },
@@ -311,9 +307,8 @@ static double counted(int i, const char* name) {
     return at ? strtod(at + strlen(key), NULL) : (double)NAN;
 }
 
-// Tests hardware counters, and the results that kbench derives from counters: the flags DECLARED_BYTES and
-// DECLARED_FLOPS, and the bound of a case. L2 has 60 MiB. Each simulated GPU operation takes 1 ms; with a shorter
-// time, the declared bytes would give a rate above the peak.
+// L2 has 60 MiB. Each simulated GPU operation takes 1 ms; with a shorter time, the declared bytes would give a
+// rate above the peak.
 static void test_counters(void) {
 #define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
 #define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
@@ -325,7 +320,7 @@ static void test_counters(void) {
     CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
     CHECK(isnan(counted(0, "gpu_time_ns"))); // no gpu_time_ns, because it would include the profiler's own work
     CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
-    CHECK_REAL(counted(0, "mine"), 5, 0); // the record has hardware counters and the counter that kb_count set
+    CHECK_REAL(counted(0, "mine"), 5, 0);
     CHECK_STR(text(0, "occupancy_achieved"), "51.5");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "counter_units"), "\"dram_bytes\": \"B\"");
@@ -337,40 +332,38 @@ static void test_counters(void) {
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 954 MiB"), said("dram_pct 91 %"), said("intensity_dram 1");
-    // The profiled range lasts four times as long as the block. A percentage of the elapsed time of the range is
-    // therefore multiplied by four, to give a percentage of the time of the block.
+    // The profiled range lasts four times as long as the block, so percentages of its elapsed time must be
+    // multiplied by four.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
-    // a percentage of active cycles does not depend on the length of the range, so kbench does not multiply it
+    // active cycles do not depend on the length of the range
     CHECK_REAL(counted(0, "tensor_pct"), 15, 0);
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // When a short kernel ends, some of its writes have not reached DRAM, so the counters of DRAM are too low. For
-    // a short kernel, kbench therefore names memory as the bound if the rate from the measured time is close to
-    // the copy peak and no other unit is busier.
+    // Some writes of a short kernel reach DRAM after its end, so the counters of DRAM are too low. Memory is the
+    // bound also if the rate from the measured time is close to the copy peak and no other unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "message"), "bound by memory: DRAM 40 %, L2 30 %, tensor cores 0 %, copy roof 9");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
-        " --op streams --counters=few --hot"); // with --hot, the case may read from L2 instead of DRAM
+        " --op streams --counters=few --hot");
     CHECK_STR(text(0, "bound"), "\"latency\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
     not_said("tensor_pct"), not_said("ffma");
-    // With --counters, kbench checks that a cold launch finds no data in L2. If a cold case finds data in L2,
-    // kbench reports no time for this case.
+    // A cold launch must find no data in L2; otherwise --counters withholds its time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
-    CHECK(isnan(counted(0, "evicted_pct"))); // a hot case has no eviction kernel, so the counter is missing
+    CHECK(isnan(counted(0, "evicted_pct")));
     run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"failed\"");
         CHECK_STR(text(i, "time_ms"), "null");
-        // the implementation with a wrong result gets VERIFY_FAIL instead of NOT_COLD
+        // the wrong result takes precedence over NOT_COLD
         bool wrong = strstr(text(i, "name"), "wrong") != NULL;
         CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
         CHECK_HAS(text(i, "message"), wrong ? "" : "only 50 % of a read of the size of L2 came from DRAM (counters)");
@@ -383,8 +376,7 @@ static void test_counters(void) {
     start("VIRTUAL_CUPTI=1 --env");
     not_said("by the counters");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
-    // In the first run, the block declares twice the bytes that the counters measure; in the second run, half of
-    // them.
+    // The block declares first twice, then half of the counted bytes.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");
@@ -392,19 +384,17 @@ static void test_counters(void) {
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times the bytes of kb_bytes");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
-    // with --hot, the bytes that kb_bytes declares are compared with the L2 traffic
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
-    // Declared operations: 1e9.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
     CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // the intensity uses the declared operations
-    CHECK(isnan(counted(0, "intensity_l2")));       // no L2 traffic
+    CHECK(isnan(counted(0, "intensity_l2")));
     CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // without declared operations, the counted operations are used
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0);
     CHECK_REAL(counted(0, "intensity_l2"), 0.5, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
         "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
@@ -413,7 +403,7 @@ static void test_counters(void) {
     CHECK_REAL(counted(0, "intensity_dram"), 1, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
         "500000000 --op one --counters");
-    CHECK(isnan(counted(0, "intensity_dram"))); // operations on tensor cores are not counted
+    CHECK(isnan(counted(0, "intensity_dram")));
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
     CHECK_HAS(text(0, "message"),
@@ -421,7 +411,6 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times the operations of kb_flops");
-    // The busiest unit determines the bound.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"latency\"");
@@ -432,7 +421,7 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
     // kbench knows two names of this metric; this virtual chip supports only the second name
     CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0);
-    said("plain 8"); // --profile with --counters
+    said("plain 8");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
     said("this chip has no metric no_such__c.sum");
@@ -441,7 +430,6 @@ static void test_counters(void) {
     start("--op one --counters=many");
     CHECK_INT(code, 2);
     said("--counters takes few, usual or all, or names of metrics");
-    // If counters are unavailable, the times are still reported.
     static const struct {
         const char *how, *line;
     } rows[] = {
@@ -467,14 +455,14 @@ static void test_counters(void) {
     }
 }
 
-// Tests energy. The virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is
-// followed by a gap of 400 ns.
+// The virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is followed by a
+// gap of 400 ns.
 static void test_energy(void) {
-    run("--op one,declares --energy --no-isolate"); // with --no-isolate, and without CUPTI
+    run("--op one,declares --energy --no-isolate");
     CHECK_INT(code, 0);
     CHECK_REAL(atof(text(0, "energy_mj")), 5.4, 1e-3);
     CHECK_REAL(atof(text(0, "idle_power_w")), 80, 0.1);
-    CHECK_STR(text(0, "flops_per_joule"), "null"); // not declared
+    CHECK_STR(text(0, "flops_per_joule"), "null");
     CHECK_STR(text(0, "bytes_per_joule"), "null");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
     CHECK_REAL(atof(text(1, "energy_mj")), 1000.4, 1e-3);
@@ -482,14 +470,14 @@ static void test_energy(void) {
     CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
     said("time us +- mJ"), said(" J MB/J");
     said("J: energy of one launch, from back-to-back launches over 2 s");
-    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // a block that no graph can hold runs without a graph
+    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile");
     CHECK_STR(text(0, "energy_mj"), "null");
     CHECK_HAS(text(0, "message"), "cannot be separated from the energy of its resets");
     CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not profiled
     CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
     CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
     said("plain 8 40.00 us 100%");
-    run("--op one"); // without --energy
+    run("--op one");
     CHECK_STR(text(0, "energy_mj"), "null");
     not_said("J:");
     static const struct {
@@ -512,7 +500,6 @@ static void test_energy(void) {
     said("--energy: this option profiles GPU work, which --device cpu and a build without CUDA cannot run");
 }
 
-// If profiling fails, the times are still reported, and one line says how to fix the failure.
 static void test_failures(void) {
     static const struct {
         const char *how, *line;
@@ -528,7 +515,6 @@ static void test_failures(void) {
         run(arguments);
         CHECK_INT(code, 0);
         said("one/impl=default is not profiled: "), said(rows[i].line);
-        // the reason why a case is not profiled is printed only for the first case
         not_said("waits/impl=default is not");
         CHECK_THAT(strstr(text(0, "message"), "not profiled: ") != NULL, "message %s", text(0, "message"));
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
@@ -539,7 +525,7 @@ static void test_failures(void) {
     CHECK_INT(file.n, 2);
     said("dies/impl=default is not profiled: signal 6 (Aborted)"), said("plain 8 40.00 us 100%");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
-    run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no GPU work
+    run("VIRTUAL_CUPTI=1 --op on_host --profile");
     CHECK_INT(code, 0);
     not_said("on the GPU in");
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests record files when writes fail. Records that cannot be written yet are kept, then written later or reported
-// as lost. Other files in the folder stay unchanged, except temporary files of a killed run. The target of a
-// symbolic link is replaced atomically.
+// as lost.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -58,7 +57,7 @@ static char folder[200], told[4000];
 static int told_kept = -1;
 static FILE* told_in;
 
-static void hear(void) { // starts capturing the messages of kbench
+static void hear(void) {
     fflush(stderr);
     told_in = tmpfile(), told_kept = dup(2);
     dup2(fileno(told_in), 2);
@@ -72,7 +71,6 @@ static const char* heard(void) {
     return told;
 }
 
-// returns a path in the test's folder, which is valid for the next 31 calls
 static const char* in(const char* name) {
     static char paths[32][500];
     static int at;
@@ -95,7 +93,7 @@ static bool there(const char* name) {
     struct stat about;
     return lstat(in(name), &about) == 0;
 }
-static int files(void) { // returns the number of files in the folder
+static int files(void) {
     int n = 0;
     DIR* d = opendir(folder);
     for (struct dirent* e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
@@ -129,11 +127,11 @@ static void test_full(void) {
         disk.room = 100, disk.piece = 30;
         kbi_store_add(&s, &a, 1, true), kbi_store_add(&s, &b, 1, true);
         const char* text = heard();
-        // the failed write is reported once, not at each record; the JSON array is written when the file is closed
+        // the failure is reported once, not for each record; the JSON array is written at the end
         CHECK_INT(count(text, "\n"), 1);
         snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
         CHECK_HAS(text, said);
-        CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new array is complete
+        CHECK_STR(text_of("r.json"), OLD);
         size_t waiting = s.lines.waiting.n;
         hear();
         disk.room = room ? -1 : 0;
@@ -156,8 +154,8 @@ static void test_full(void) {
         }
         disk.room = -1, disk.piece = 0;
     }
-    // writes fail only when the file is closed; how = 0: the last bytes cannot be written; 1: fsync fails; 2: the
-    // system does not support fsync
+    // failures at the end of the run; how = 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not
+    // supported (as on a pipe)
     for (int how = 0; how < 3; how++) {
         kbi_store s;
         char said[600];
@@ -166,7 +164,6 @@ static void test_full(void) {
         kbi_store_add(&s, &a, 1, true);
         hear();
         disk.room = how == 0 ? 0 : -1, sync_error = how == 1 ? EIO : how == 2 ? EINVAL : 0;
-        // kbench ignores that fsync fails on a pipe, because a pipe does not support it
         CHECK_INT(kbi_store_close(&s), how == 2);
         snprintf(said, sizeof said, "writing --json %s failed: %s", in("r.json"), strerror(how ? EIO : ENOSPC));
         CHECK_INT(count(heard(), said), how < 2), CHECK_INT(there("r.json"), how == 2),
@@ -177,8 +174,7 @@ static void test_full(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// kbench waits for a slow reader as long as the reader accepts data. If the reader accepts no data, the wait times
-// out.
+// kbench waits for a slow reader as long as the reader accepts data. Otherwise the wait times out.
 static void test_slow(void) {
     enum { SIZE = 300000 };
     static char some[SIZE];
@@ -248,7 +244,7 @@ static void test_beside(void) {
 
 // --- opening and replacing files ---
 
-static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: opening succeeds
+static void opens(const char* json, const char* jsonl, const char* says) {
     kbi_store s;
     hear();
     bool good = kbi_store_open(&s, json, jsonl);
@@ -272,8 +268,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // if --json names a symbolic link, kbench replaces the target of the link and keeps its file mode; this also
-    // works if a benchmark function changes the working directory
+    // the target of a symbolic link is replaced and keeps its mode, even if a benchmark function changes the
+    // working directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -283,11 +279,10 @@ static void test_open(void) {
     kbi_store_add(&s, &r, 1, true), CHECK(kbi_store_close(&s));
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
-    CHECK_INT(count(text_of("lines"), "\n"), 2); // the record is appended after the existing line
-    // --json names a file by a relative path, and the file does not exist yet
+    CHECK_INT(count(text_of("lines"), "\n"), 2);
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
-    // results of an earlier run are not replaced by an empty array
+    // an empty array replaces no earlier results
     for (int keep = 0; keep < 3; keep++) {
         put("new", OLD);
         CHECK(kbi_store_open(&s, in("new"), NULL)), s.keep = keep > 0;
@@ -300,8 +295,7 @@ static void test_open(void) {
     kb_result_free(&r);
 }
 
-// If a killed run left an incomplete last line, kbench ends this line with a newline. --resume replaces the whole
-// file atomically.
+// An incomplete last line of a killed run gets a newline.
 static void test_lines(void) {
     static const char* const before[] = { "", ONE "\n", ONE };
     kb_result r = record("one");
@@ -316,8 +310,8 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // --resume replaces a file in three situations: its name is a symbolic link; no line of the file is kept;
-    // another process replaces the file at the same time
+    // --resume replaces a file whose name is a symbolic link, of which no line is kept, or which another process
+    // replaces at the same time
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));
@@ -338,7 +332,6 @@ static void test_lines(void) {
     CHECK_INT(files(), 0);
 }
 
-// kbench overwrites a file only if it is empty or begins like a record file.
 static void test_ours(void) {
     static const struct {
         const char* text;
@@ -353,7 +346,7 @@ static void test_ours(void) {
                  { "[package]\nname = \"x\"\n", false, false },
                  { "[core]\n\tbare = false\n", false, false },
                  { "[] and more", false, false },
-                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted by another tool
+                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false },
                  { "[\n  {\n    \"name\":\"x\",\n    \"operation\":\"y\"\n  }\n]", true, false },
                  { " [ ] ", true, false },
                  { "[\n{\"name\": \"x\"}\n]\n", false, false },
@@ -388,15 +381,13 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Another program changes a JSON Lines file while a run writes to this file. After the run, the records of the run
-// must be in this file or in a second file in the same folder.
+// Another program changes a JSON Lines file while a run writes to this file.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        // late = 1: the file changes after the last record is written; late = 0: before the last record is written
         for (int late = 0; late < 2; late++) {
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
@@ -413,7 +404,6 @@ static void test_changed(void) {
             case CUT: put("l", ONE "\n"); break;
             case OTHERS: put("n", "another tool\n"), rename(in("n"), in("l")); lost = true; break;
             case GROWN: CHECK(truncate(in("l"), (off_t)strlen(was)) == 0); break;
-            // another run with --resume replaces the file by a new file
             case REWRITTEN: put("n", was), rename(in("n"), in("l")); break;
             case FOLDER: unlink(in("l")), mkdir(in("l"), 0777); break;
             }
@@ -433,8 +423,8 @@ static void test_changed(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// Only one process at a time writes to a file. A second process waits for the end of the first process. If the
-// first process does not end in time, the second process writes to another file in the same folder.
+// Only one process at a time writes to a file. A second process waits for the first, and after some time writes to
+// another file in the same folder.
 static void test_locked(void) {
     int ends[2];
     char byte = 0;
@@ -454,7 +444,6 @@ static void test_locked(void) {
     CHECK(read(ends[0], &byte, 1) == 1 && byte == 1);
     waited = 0, opens(NULL, in("l"), "another process has locked it"), CHECK_THAT(waited >= 10000 && waited < 10100, "%d ms", waited);
     kill(child, SIGKILL), waitpid(child, NULL, 0);
-    // another process locks the file during the run and never releases the lock
     char beside[60];
     CHECK(kbi_store_open(&s, NULL, in("l")));
     child = fork();
@@ -478,7 +467,6 @@ static void test_locked(void) {
     unlink(in("l")), kb_result_free(&r);
 }
 
-// A read error is not the end of a file: the file is rejected and stays unchanged.
 static void test_unreadable(void) {
     kbi_text all = KBI_BLANK;
     put("l", ONE "\n" ONE "\n" ONE "\n" ONE "\n" ONE "\n"), put("a", OLD);
@@ -493,7 +481,6 @@ static void test_unreadable(void) {
         CHECK(!kbi_hash_file(&h, open(in("l"), O_RDONLY))), CHECK_INT(errno, EIO);
         read_good = good;
     }
-    // the end of the file cannot be read, so the record begins a new line
     kbi_store s;
     kb_result r = record("one");
     read_error = 0;
@@ -504,7 +491,7 @@ static void test_unreadable(void) {
     kbi_text_free(&all), unlink(in("l")), unlink(in("a")), kb_result_free(&r);
 }
 
-// A file that another program changed during the run is not overwritten. If two runs write the same file, the run
+// A file that another program changed during the run is not overwritten. Of two runs with one output file, the run
 // that ends last writes to another file next to it.
 static void test_two(void) {
     kbi_store s;
@@ -538,7 +525,6 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            // the reader got the record, which contains "one" as its name and as its operation
             CHECK_INT(count(got, "\"one\""), 2);
         }
         CHECK(kbi_store_close(&s)), close(reader);

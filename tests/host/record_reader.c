@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the reader of records. Each key must get the value that was written, from JSON arrays and JSON Lines, and
-// from old and damaged files.
+// Each key must get the value that was written, from JSON arrays, JSON Lines, and old and damaged files.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -14,8 +13,7 @@ static void put_file(const char* text, size_t n) {
     if (f) fclose(f);
 }
 
-// Reads the file and returns the messages that kbench printed to stderr. The returned text stays valid for the
-// next three calls of this function.
+// Reads the file and returns the messages that kbench printed to stderr.
 static const char* said(kbi_records* r, bool* good) {
     static char out[4][2000];
     static int turn;
@@ -36,7 +34,6 @@ static const char* said(kbi_records* r, bool* good) {
     return to;
 }
 
-// Returns a record in which every field has a value.
 static void fill(kb_result* r) {
     static const kb_param params[] = { { "rows", KB_AXIS_INTS, -3, 0, NULL },
                                        { "alpha", KB_AXIS_REALS, 0, 0.1, NULL },
@@ -94,7 +91,7 @@ static void test_round_trip(void) {
         kbi_records_free(&r);
         kbi_text_free(&file);
     }
-    // if the file is truncated at any byte, only complete records are returned, and no value is wrong
+    // a truncated file gives only complete records
     for (size_t n = 0; n<lines.n; n += n + 300> lines.n ? 1 : 7) {
         put_file(lines.s, n);
         const char* text = said(&r, &good);
@@ -113,8 +110,6 @@ static void test_round_trip(void) {
 }
 
 #define A "{\"name\": \"a\", \"operation\": \"o\""
-// Each row contains the text of a file, its number of records (-1: the file is rejected), and a part of the
-// message.
 static const struct file {
     const char* text;
     int n;
@@ -134,7 +129,6 @@ static const struct file {
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
     { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
     { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
-    // these files have a line that ends in the middle of a record
     { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
     { A "}\n{\"na\n" A "}", 2, ":2: this line ends in the middle of a record" },
@@ -142,7 +136,6 @@ static const struct file {
     { A "}\n{\"name\": tr\n" A "}", -1, ":2: name must be a string or null, not 't'" },
     { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line ends in the middle of a record" },
-    // files of other formats, and damaged files, are rejected
     { "hello", -1, ":1: records must begin with [ or {, not 'h'" },
     { "\x7f"
       "ELF",
@@ -234,8 +227,7 @@ static void test_escapes(void) {
     }
 }
 
-// If the pattern of --filter is invalid, kbi_load_choose fails, and the list of records stays unchanged. The test
-// first fills the stack with other data, so that a use of an uninitialised variable would show.
+// First fills the stack, so that a use of an uninitialised variable would show.
 static void test_chosen(void) {
     kbi_options o;
     kbi_records r;
@@ -256,14 +248,13 @@ static void test_chosen(void) {
     kbi_records_free(&r);
 }
 
-// Reads files that contain one oversized element: deep nesting, a very long number, or a very long text.
 static void test_large(void) {
     kbi_records r;
     bool good;
     static const struct {
         const char *before, *again, *after;
         int times;
-        const char* says; // says: expected message; "": the file is accepted
+        const char* says;
     } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
@@ -296,14 +287,13 @@ static void test_large(void) {
     CHECK_HAS(said(&r, &good), "params: more than 256 values");
     kbi_records_free(&r);
     kbi_text_free(&axes);
-    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // zero bytes at the end of the file, as after a power failure
+    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7);
     CHECK_HAS(said(&r, &good), ":2: this line ends in the middle of a record");
     CHECK(good && r.n == 1);
     kbi_records_free(&r);
 }
 
-// A record replaces an earlier record of the same measurement. If two records with the same name come from two
-// runs or two benchmarks, both are kept.
+// Two records with one name from two runs or two benchmarks are both kept.
 static void test_again(void) {
     kbi_records r;
     bool good;
@@ -325,8 +315,7 @@ static void test_again(void) {
     kbi_records_free(&r);
 }
 
-// Schemas 1 and 2 had a key `mode`; its value is read as cache and timer, regardless of the position of the key.
-// Records are written in the current schema.
+// Schemas 1 and 2 had a key `mode` for cache and timer.
 static void test_older(void) {
     static const struct {
         const char *keys, *cache, *timer;
@@ -372,7 +361,6 @@ static void test_env(void) {
     b = a;
     b.driver = "580.9", b.build = "nvcc, optimised; kbench: gcc, not optimised", b.git_commit = "other";
     CHECK(!kbi_env_differs(&a, &b, &what));
-    // a field that is unknown in one record does not count as a difference
     b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL;
     CHECK(!kbi_env_differs(&a, &b, &what));
     b = a, b.gpu = "H", b.driver = "590.1";
@@ -391,11 +379,8 @@ static void test_env(void) {
 
 // --- lines as --resume reads them ---
 
-// The beginning of a JSON record: name and operation, without the closing brace.
 #define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
 
-// Reads the file as --resume does, and compares the results with the expected lines. Returns the number of lines
-// that --resume found in the file.
 static int past_of(const char* text) {
     put_file(text, strlen(text));
     int file = open(path, O_RDONLY);
@@ -404,7 +389,7 @@ static int past_of(const char* text) {
 }
 
 static void test_resume(void) {
-    // a record matches a case if all keys that identify program, machine and seed match; other keys do not matter
+    // all keys that identify program, machine and seed must match; other keys do not matter
 #define PAST(name, binary, more) "{\"name\": \"" name "\", \"operation\": \"o\", \"binary\": \"" binary "\", " more "}"
 #define HERE "\"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1"
     static const struct {
@@ -432,7 +417,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // record: `line` is a complete record; old: kbench recognises `line` as an incomplete record
+    // record: the line is complete; old: an incomplete line that kbench wrote itself
     static const struct {
         const char* line;
         bool record, old;
@@ -440,20 +425,20 @@ static void test_resume(void) {
                  { RECORD("2") ", \"status\": \"failed\"}", true, false },
                  { RECORD("3") ", \"status\": \"ok\"", false, true },
                  { "\"name\": \"4\", \"status\": \"ok\"}", false, false },
-                 // a status that only another version of kbench could have written
+                 // a status that no version of kbench up to this one writes
                  { RECORD("5") ", \"status\": \"ko\"}", false, false },
                  { "", false, false },
                  { RECORD("8") ", \"status\": null}", true, false },
                  { RECORD("8") ", \"status\": null} {}", false, false },
                  { " " RECORD("9") ", \"x\": [1, {\"y\": null}]} \r", true, false },
-                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false }, // written by another tool
+                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false },
                  { "{\"name\": \"a \\", false, true },
                  { "{\"name\": \"a\", \"opera", false, true },
                  { "{\"tool\": \"other", false, false },
                  { "{", false, false },
-                 { "{\"name\":", false, false } }; // possibly written by another tool
+                 { "{\"name\":", false, false } };
     static const struct {
-        const char* line; // line: the last line of the file, which has no newline
+        const char* line;
         bool record, old;
     } last[] = { { RECORD("all") ", \"status\": \"ok\"}", true, false },
                  { RECORD("torn") ", \"status\": \"o", false, true },
@@ -478,13 +463,11 @@ static void test_resume(void) {
             CHECK_THAT(l->old == (end ? last[k].old : file[in].old), "line %d: %s", i, line);
         }
         int opened = open(path, O_RDWR);
-        // kbi_past_drop removes incomplete lines from the file
         CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got));
         CHECK_STR(got.s, want.s), close(opened);
         kbi_text_free(&text), kbi_text_free(&want), kbi_text_free(&got);
     }
-    // a group is done if all of its cases in this run are done; if a case has several lines, the last line decides
-    // whether the case is done
+    // a group is done if all of its cases are done; the last line of a case decides
     static const char ok[] = ", \"status\": \"ok\"}\n", failed[] = ", \"status\": \"failed\"}\n";
     kbi_text text = { NULL, 0, 0 };
     const char* binary = kbi_binary_hash();
@@ -506,7 +489,6 @@ static void test_resume(void) {
 
 // --- files that are written ---
 
-// kbench may overwrite a file only if the file is empty or begins with the signature of its type.
 static void test_marks(void) {
     static const kbi_signature mark = { "# A", "mark", 2 }, whole = { "", "mark", 1 };
     static const struct {
@@ -531,7 +513,6 @@ static void test_marks(void) {
     CHECK(!kbi_file_ours(-1, &mark) && errno == EBADF);
 }
 
-// Redirects stderr until heard() is called.
 static int heard_kept;
 static void listen(void) {
     fflush(stderr);
@@ -548,12 +529,10 @@ static const char* heard(void) {
     return out;
 }
 
-// Tests the exit code for each --fail-on and each possible outcome of a case. Each outcome is tested alone, and
-// with a second case that cannot be compared.
+// Tests the exit code for each --fail-on and each possible outcome of a case.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        // outcome `none`: nothing was compared
         int regressed, improved, more, less, open, added, removed, recovered, missed, none;
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
@@ -586,7 +565,6 @@ static void test_toll(void) {
         int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
-    // a slower time on another machine is not a regression, unless --ignore-env permits the comparison
     kb_result pair[2];
     kbi_change change;
     kbi_changes all;
@@ -616,7 +594,7 @@ static void test_race_budget(void) {
 
 static void test_goals(void) {
     static const struct {
-        const char *text, *name; // name NULL: not a goal
+        const char *text, *name;
         bool patterns, least, strict;
         double value;
     } goals[] = { { "time_ms<=0.5", "time_ms", false, false, false, 0.5 },
@@ -657,7 +635,6 @@ static void test_goals(void) {
     }
 }
 
-// Records from several shards are sorted into the order of the plan. kbench names the shards that have no records.
 static void test_shards(void) {
     static const struct {
         const char *name, *shard;
@@ -710,11 +687,9 @@ static void test_shards(void) {
     CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
     CHECK_HAS(heard(), "shard 1/2 ran on A, and shard 1/2 on B. Times of different GPUs");
     r.n = 4, kbi_wanted.on[KBI_REPORT_ignore_env] = true, CHECK(kbi_load_alike(&r));
-    // a record without a shard
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));
 }
 
-// A later round stores the time of each case at the index that this case has in the first round.
 static void test_race(void) {
     static kb_result first[5], later[6];
     static const struct {
@@ -752,7 +727,6 @@ static void test_race(void) {
     first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
 }
 
-// Records are appended. If a killed run left an incomplete last line, kbench first ends this line with a newline.
 static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
@@ -772,14 +746,12 @@ static void test_added(void) {
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);
         kbi_text_free(&got), kbi_text_free(&want);
-        // kb_write_json writes an array to an absolute path, first as a new file, then over the existing file
         unlink(path);
         for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, here.s));
         if (!i) CHECK(kb_write_json(r, 0, here.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
         kbi_text_free(&got), kbi_text_free(&here);
     }
     for (int i = 0; i < 2; i++) kb_result_free(&r[i]);
-    // a pipe that the reader opens later
     kbi_text pipe = { NULL, 0, 0 };
     kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);
     CHECK(mkfifo(pipe.s, 0600) == 0);
@@ -793,11 +765,11 @@ static void test_added(void) {
     int file = kbi_open_in_place(pipe.s), status = -1;
     CHECK(file >= 0);
     if (file >= 0) close(file);
-    kill(reader, SIGKILL), waitpid(reader, &status, 0); // the reader may still wait for a writer
+    kill(reader, SIGKILL), waitpid(reader, &status, 0);
     unlink(pipe.s), kbi_text_free(&pipe);
 }
 
-static int free_file(void) { // returns the lowest free file descriptor
+static int free_file(void) {
     int file = dup(1);
     close(file);
     return file;
@@ -821,6 +793,6 @@ int main(void) {
     test_shards();
     test_race();
     test_added();
-    CHECK_INT(free_file(), before); // kbench closed every file that it opened
+    CHECK_INT(free_file(), before);
     return test_end();
 }

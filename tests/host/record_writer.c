@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests kb_write_json and the formatting of numbers. Values read from a written file must equal the original
-// values, for any contents of strings and any decimal point of the locale.
+// Values read from a file of kb_write_json must equal the original values, for any strings and any decimal point
+// of the locale.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "json.h"
@@ -87,7 +87,7 @@ static uint64_t next(void) {
     state ^= state << 17;
     return state;
 }
-static double any_double(void) { // returns a finite double made of random bits
+static double any_double(void) {
     double x;
     do {
         uint64_t bits = next();
@@ -136,7 +136,6 @@ static void test_exactly(void) {
     CHECK_INT(other_value, 0);
 }
 
-// A signal that interrupts a write or a read loses no data; a real error is returned at once.
 static void test_interrupted(void) {
     static const char text[] = "a message of a worker to its supervisor, longer than one call transfers";
     char back[sizeof text];
@@ -148,16 +147,15 @@ static void test_interrupted(void) {
     interruptions = 0;
     CHECK(memcmp(back, text, sizeof text) == 0);
     CHECK(kbi_write_all(ends[1], text, 3) && close(ends[1]) == 0);
-    CHECK(kbi_write_all(-1, text, 0) && kbi_read_all(-1, back, 0)); // 0 bytes never fail
+    CHECK(kbi_write_all(-1, text, 0) && kbi_read_all(-1, back, 0));
     CHECK(!kbi_write_all(-1, text, 1) && !kbi_read_all(-1, back, 1));
-    CHECK(!kbi_read_all(ends[0], back, 4)); // the other end was closed before all bytes arrived
+    CHECK(!kbi_read_all(ends[0], back, 4));
     close(ends[0]);
     int full = open("/dev/full", O_WRONLY);
     if (full >= 0) CHECK(!kbi_write_all(full, text, sizeof text)), close(full);
     alarm(0);
 }
 
-// The hash of an executable depends on every bit, and on the order and number of bytes.
 static void test_hash(void) {
     uint64_t words[5] = { 1, 2, 3, 4, 5 }, plain = kbi_hash_words(7, words, 5);
     uint64_t one = (7 ^ 1) * 0x9e3779b97f4a7c15u;
@@ -177,7 +175,7 @@ static void test_hash(void) {
         fclose(f);
     }
     CHECK(h[0] != h[1] && h[1] != h[2] && h[2] == h[3]);
-    CHECK(!kbi_hash_file(&h[0], -1) && !kbi_hash_file(&h[0], open(".", O_RDONLY))); // an unreadable file has no hash
+    CHECK(!kbi_hash_file(&h[0], -1) && !kbi_hash_file(&h[0], open(".", O_RDONLY)));
     CHECK_INT(strlen(kbi_binary_hash()), 16);
 }
 
@@ -187,7 +185,7 @@ static void test_numbers(void) {
     CHECK(kbi_scan("9223372036854775807", &whole, &behind) && whole.fits && whole.i == INT64_MAX);
     CHECK(kbi_scan("9223372036854775808", &whole, &behind) && !whole.fits && !whole.i);
     CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits &&
-          whole.x > 1.1e19); // 20 digits do not fit into 64 bits, although the first 19 of them do
+          whole.x > 1.1e19); // has 20 digits; the first 19 fit into 64 bits
     CHECK(kbi_scan("00012", &whole, &behind) == false);
     static const double list[] = { 0,
                                    1,
@@ -269,7 +267,6 @@ static void test_input(void) {
     point = ".";
 }
 
-// decodes a JSON string to bytes
 static void unescape(const char* s, char* out) {
     for (++s; *s && !(*s == '"' && !s[1]); ++s) {
         if (*s != '\\') {
@@ -350,7 +347,7 @@ static void test_file(void) {
         if (i < 12)
             CHECK_STR(text, texts[i]);
         else
-            CHECK_HAS(text, "\xef\xbf\xbd"); // bytes that are not valid UTF-8
+            CHECK_HAS(text, "\xef\xbf\xbd");
     }
     json_free(&f);
     CHECK(kb_write_json(results, 0, path));
@@ -394,8 +391,7 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
-// In the table of keys, every key has a group, and the keys of a group are contiguous. The groups of keys
-// have the same order as in the manual. A written record has the same keys as the table, in the same order.
+// A written record has the same keys as the table, in the same order.
 static void test_keys(void) {
     static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
                                           "trust", "kernel", "machine", "run" };
@@ -437,7 +433,7 @@ static void test_keys(void) {
         const json_field* x = &f.records[0].of[i];
         CHECK_THAT(x->key_n == (int)strlen(k->name) && memcmp(x->key, k->name, (size_t)x->key_n) == 0,
                    "key %d of the file is '%.*s', of the table %s", (int)i, x->key_n, x->key, k->name);
-        // in a cleared record all keys are null, except flags (empty list), params (empty object) and status
+        // in a cleared record, every key is null except flags [], params {} and status
         const char* want = k->kind == KBI_KIND_flags    ? "[]"
                            : k->kind == KBI_KIND_params ? "{}"
                            : k->kind == KBI_KIND_status ? "\"ok\""
@@ -458,7 +454,6 @@ static void test_keys(void) {
     CHECK_INT(at, sizeof groups / sizeof *groups - 1);
     CHECK_INT(found, sizeof homes / sizeof *homes);
     json_free(&f);
-    // If no record is valid, the existing file is not replaced. A record without a name is not valid.
     unlink(path);
     CHECK(kb_write_json(&r, 0, path));
     kb_result_free(&r);

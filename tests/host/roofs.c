@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how rates are judged against simulated peaks. A case whose rate exceeds the device's peak gets the flag
-// ABOVE_ROOF and no time. For every case with a time, the record has the rate as a percentage of the peak that
-// applies. Each peak is measured once per run, when a case first needs it. A peak is not measured again after a
-// worker has died. Without arguments, this program is the test; with arguments, it is a benchmark program whose
-// times are set to 10 us.
+// ABOVE_ROOF and no time. Each peak is measured once per run, when a case first needs it, even if a worker dies in
+// between. Without arguments, this program is the test; with arguments, it is a benchmark program whose times are
+// set to 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -124,7 +123,7 @@ KBENCH(no_such_bytes) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_bytes_as(kb, 1e6, (kb_traffic)9);
 }
-KBENCH(overwritten) { // of two declared FLOP counts, the last one applies
+KBENCH(overwritten) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_flops_as(kb, 1e9, KB_F64);
     kb_flops(kb, 50e12 * SECONDS);
@@ -202,15 +201,14 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // The record names the arithmetic peak even if memory is the bound. In a memory-bound case, the percentage of
-    // the arithmetic peak is below the percentage of the memory peak.
+    // The record names the arithmetic peak even if memory is the bound.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
                         : !known || share <= 1.002 * percent,
                "%s: compute_roof %s, %g %%", operation, get(operation, "compute_roof"), share);
 }
-static int measured(const char* roof) { // how many times
+static int measured(const char* roof) {
     char line[40];
     int n = 0;
     FILE* f = fopen(LOG, "r");
@@ -235,8 +233,7 @@ static void test_rows(void) {
     for (int i = 0; i < KBI_ROOFS; i++) CHECK_INT(measured(kbi_roof_names[i]), 1);
 }
 
-// Without cuBLASLt, the peaks of the tensor cores are unknown. For these peaks, kbench then neither sets
-// ABOVE_ROOF nor reports a percentage.
+// Without cuBLASLt, the peaks of the tensor cores are unknown.
 static void test_no_cublas(void) {
     run("no cublas", "--exclude ^dies");
     check_roof("f32", "f32", 55 / 0.6);
@@ -247,27 +244,25 @@ static void test_no_cublas(void) {
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) check_roof(unknown[i], "", 0);
     check_roof("memory_first", "copy", 60);
-    // the record names no arithmetic peak, because that peak is unknown
     CHECK_STR(get("memory_first", "compute_roof"), "null");
-    // no percentage, because the bound may be the unknown arithmetic peak
+    // no percentage: the unknown arithmetic peak may be the bound
     check_roof("neither_much", "", 0);
-    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // a rate above a known peak still gets ABOVE_ROOF
+    check_roof("x_f32_said", "ABOVE_ROOF", 0);
     check_roof("x_f64", "ABOVE_ROOF", 0);
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak, so fp8 data is judged by the peak of another type. If a peak exists
-// but could not be measured, kbench uses no other peak in its place.
+// Without fp8 units, fp8 data is judged by the peak of another type. If a peak exists but its measurement failed,
+// no other peak replaces it.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
     check_roof("fp8_said", "", 0);
-    check_roof("fp8_s", "ABOVE_ROOF", 0); // fp8 data without fp8 units is computed in f16 or bf16
+    check_roof("fp8_s", "ABOVE_ROOF", 0);
     check_roof("x_unsaid", "ABOVE_ROOF", 0);
     check_roof("bf16_s", "bf16", 71.5 / 0.72);
 }
 
-// kbench measures only the peaks that the cases need, and each peak only once, even if a worker ended in between.
 static void test_lazily(void) {
     run("", "--op f32,bf16_s,reads_said");
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -275,7 +270,6 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    // the worker process dies after some of the cases
     run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read");
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
@@ -313,15 +307,15 @@ static void test_judge(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(&m.roofs, i, planted(i), planted(i), 0);
-    snprintf(m.cache, sizeof m.cache, "hot"); // with --hot, the rate of data in L2 can exceed the copy peak
+    snprintf(m.cache, sizeof m.cache, "hot");
     kb_result r = judged(&m, 4e12 * SECONDS, NAN);
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
     kb_result_free(&r);
-    r = judged(&m, NAN, 2000e12 * SECONDS); // a hot cache cannot make arithmetic exceed its peak
+    r = judged(&m, NAN, 2000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // the case is cold, but its data is so small that a cache may still hold the data
+    // a cache may still hold data that is so small
     snprintf(m.cache, sizeof m.cache, "cold");
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));
@@ -340,30 +334,27 @@ static void test_judge(void) {
     r = judged(&m, NAN, 1000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // A rate above the peak of one core is not an error, because caches and other threads can make the case
-    // faster.
     m.arithmetic = 0, m.core = 1;
     r = judged(&m, 9e12 * SECONDS, 300e12 * SECONDS);
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
-    CHECK(r.bound == NULL); // above the copy peak of a core, memory is not named as the bound
+    CHECK(r.bound == NULL);
     kb_result_free(&r);
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
     kb_result_free(&r);
-    m.dtype = KB_BF16; // a core computes bf16 in f32
+    m.dtype = KB_BF16;
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK_STR(r.roof, "f32");
     CHECK_REAL(r.gpu_efficiency, 500, 1e-9);
     kb_result_free(&r);
-    m.dtype = KB_I8; // integer peaks of a core are not measured
+    m.dtype = KB_I8;
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK(r.roof == NULL);
     kb_result_free(&r);
 }
 
-// The measured peaks of one core of this machine must be positive, and plausible for any current CPU core.
 static void test_core(void) {
     static const double least[] = { 1e8, 1e8, 1e8, 1e7, 1e7 }, most[] = { 1e12, 1e12, 1e12, 1e12, 1e12 };
     static const int which[] = { KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32 };
@@ -376,14 +367,12 @@ static void test_core(void) {
         CHECK(r.took[which[i]] > 0);
     }
 #ifndef TEST_SANITIZE // left out under a sanitizer, which slows every memory access
-    // Reading is at least as fast as the reading half of a copy.
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
 #endif
     // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
     CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
-    // the f32 peak must be about twice the f64 peak, because f32 has twice as many SIMD lanes; on a busy machine,
-    // both peaks are measured again
+    // f32 has twice as many SIMD lanes as f64; on a busy machine, both peaks are measured again
     double ratio = 0, f32 = 0, f64 = 0;
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);
@@ -405,7 +394,7 @@ static void test_crowded(void) {
     kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
     int last = KBI_CPUS - 1;
     memset(&one, 0, sizeof one);
-    if (!kbi_cpus_allowed(&all)) return; // this system does not report the allowed processors
+    if (!kbi_cpus_allowed(&all)) return;
     while (last && !kbi_cpus_has(&all, last)) last--;
     one.words[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
     kbi_core_roof(&alone, KBI_ROOF_READ);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests that the kernels of the self-test work, that its deliberate slowdowns have the intended size, and that its
-// thresholds are correct. The self-test runs on the CPU here, and must report for each threshold whether it was
-// met. If it is started with arguments, this program acts as a benchmark program.
+// thresholds are correct. With arguments, this program is a benchmark program.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -9,8 +8,8 @@
 #include "examples/addons/selftest.cu"
 
 static void test_bars(void) {
-    // k is the smallest number for which a binomial variable (n trials, 5 %) exceeds k with a probability below 1
-    // %. The expected values were computed with exact fractions.
+    // k is the smallest number that a binomial variable (n trials, 5 %) exceeds with a probability below 1 %. The
+    // expected values were computed with exact fractions.
     static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
     for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
     // Measured in three processes: event times in ms, and the difference of CUPTI times minus event times in ms.
@@ -20,10 +19,10 @@ static void test_bars(void) {
     } cases[] = {
         // the median difference of CUPTI times and event times is 0.1 us; the limit is 0.15 us
         { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 },
-        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // difference 0.3 us; limit 0.15 us
-        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // difference 1.5 %; limit 1 %
-        { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },           // a process without a time
-        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // a process without CUPTI's time
+        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 }, // difference 0.3 us; limit 0.15 us
+        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },         // difference 1.5 %; limit 1 %
+        { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },
+        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },
     };
     for (int i = 0; i < KBI_COUNT(cases); i++) {
         kbi_bar_case c = cases[i].of;
@@ -49,7 +48,7 @@ static void test_gathered(void) {
     CHECK_INT(kbi_proof_index(0.7f, 1), 0);
 }
 
-static double reach; // of the interval
+static double reach;
 static kbi_judged judged(const char* implementation, int percent, double us, kb_verdict verdict, double noise,
                          bool gpu) {
     kbi_bars b;
@@ -69,7 +68,6 @@ static void test_judge(void) {
     CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
-    // the threshold does not include this implementation, so the implementation is not judged
     CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED);
     CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
     CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
@@ -91,7 +89,6 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_5", 5, (double)NAN, KB_NO_VERDICT, 0, false), KBI_LOST);
 }
 
-// Captures stdout until caught() is called.
 static FILE* held;
 static int kept;
 static bool hold(void) {
@@ -109,8 +106,6 @@ static const char* caught(void) {
     return got;
 }
 
-// Tests how the self-test judges ten implementations by one of its thresholds. The message lists only the
-// implementations that missed the threshold, with their times.
 static void test_sort(void) {
     static const struct {
         const char *implementation, *message;
@@ -145,7 +140,7 @@ static void test_sort(void) {
     CHECK_INT(b.failed, 1);
 }
 
-// In the threshold "twice the work", disturbed sizes are ignored, and a size without a time fails.
+// The test "twice the work" ignores disturbed sizes, and fails if a size has no time.
 static void test_steps(void) {
     enum { N = 6 };
     static const struct {
@@ -195,7 +190,6 @@ static void test_steps(void) {
     }
 }
 
-// The last outputs of each kernel are compared with the expected values, and a wrong output must be found.
 static void test_kernels(void) {
     for (int k = 0; k < KBI_COUNT(kbi_proof_names); k++) {
         kb_state kb;

@@ -74,7 +74,6 @@ static double uniform(void) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
 }
-// each part restarts the random numbers, so that the parts do not depend on each other
 static void begin(const char* part) {
     current = part;
     rng_state = 42;
@@ -86,7 +85,6 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// Returns whether every field of a summary is finite; a field that is undefined for few samples may also be NaN.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
@@ -285,10 +283,10 @@ static void test_not_finite(void) {
     }
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 1e150 : -1e150) * (i % 7 ? 1.0 : 1e-300);
     kb_stats s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // magnitudes of 1e150, the largest that kb_summarize accepts
+    CHECK(summary_is_sound(&s, 400));
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
     s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the smallest magnitudes
+    CHECK(summary_is_sound(&s, 400));
     for (int64_t i = 0; i < 400; i++) sample[i] = i % 2 ? 1e150 : 5e-324;
     s = kb_summarize(sample, 399);
     CHECK(summary_is_sound(&s, 399) && is_nan(s.precision) && is_nan(s.drift) == (s.drift != 0));
@@ -296,7 +294,7 @@ static void test_not_finite(void) {
 
 static void test_modes(void) {
     begin("modes");
-    for (int share = 5; share <= 95; share += 5) { // modes 8 % apart, 1 % wide
+    for (int share = 5; share <= 95; share += 5) {
         plant(200, 0.004, 0, 0, 0, 0);
         for (int64_t i = 0; i < 200; i++) sample[i] *= (i * 7) % 20 < share / 5 ? 1.08 : 1.0;
         const kb_stats s = kb_summarize(sample, 200);
@@ -304,11 +302,11 @@ static void test_modes(void) {
     }
     plant(100, 0.008, 0, 0, 0, 0);
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
-    sample[11] = 5600 * 1.034; // two samples lie between the modes
+    sample[11] = 5600 * 1.034;
     sample[77] = 5600 * 1.048;
-    sample[50] = 56000; // one outlier; the gap below it is wider than the gap between the two modes
+    sample[50] = 56000;
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // two exact values: each mode has MAD 0
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320;
     CHECK(kb_summarize(sample, 100).bimodal);
     // samples with two values that differ by 5 % are bimodal only if the timer is known to resolve that difference
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
@@ -316,14 +314,13 @@ static void test_modes(void) {
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
     // each mode has values 32 apart, from which kb_summarize infers that the clock's resolution is 32
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005;
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
 }
 
 static void test_quantised(void) {
     begin("quantised");
     for (int round = 0; round < 50; round++) {
-        // the scatter of the samples ranges from less than one clock tick to dozens of ticks
         for (double cv = 0.0005; cv < 0.05; cv *= 2) {
             plant(120, cv, 0, 0, 0, 32.0);
             const kb_stats s = kb_summarize(sample, 120);
@@ -331,7 +328,7 @@ static void test_quantised(void) {
             CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
         }
     }
-    // although the interquartile range is 0, the next clock tick is not an outlier
+    // the interquartile range is 0, but the next clock tick is not an outlier
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536;
     kb_stats s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
@@ -374,8 +371,6 @@ static int significant_orders(void) {
     return found;
 }
 
-// Simulates 1000 sets of samples. Counts the sets in which kbench detects a drift, and the sets in which kbench
-// detects two modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -404,19 +399,18 @@ static void test_drift(void) {
     printf("step 2 %%, n 100, cv 1 %%:       found %d of 1000\n", drifting);
     CHECK(drifting >= 900);
     shares(100, 0.001, 0.0, 0.0, 0.02, &drifting, &modes);
-    CHECK(drifting == 1000 && modes == 1000); // two clock frequencies give two modes
+    CHECK(drifting == 1000 && modes == 1000);
     plant(100, 0.01, 0.0, -0.03, 0.0, 0);
     CHECK(kb_summarize(sample, 100).drift < -0.01);
     for (int64_t n = 30; n <= 300; n += 90) {
         for (int r = 0; r <= 6; r += 3) {
             const double rho = 0.1 * r;
-            // with a cv of 5 %, |drift| often exceeds 1 % by chance, so this must not count as drift
             shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes);
             printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting, modes);
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }
     }
-    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // a skewed distribution
+    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes);
     CHECK(modes <= 10 && drifting <= 25);
     plant(400, 0.02, 0.6, 0, 0, 0);
     const double lag1 = kb_summarize(sample, 400).lag1;
@@ -441,11 +435,11 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(1.02, 1.05, 0.01, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.90, 0.97, 0.01, 0.0) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.995, 1.005, 0.01, 0.0) == KB_EQUIVALENT);
-    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over FASTER
-    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over SLOWER
+    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT);
+    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT);
     CHECK(kbi_judge_ratio(1.002, 1.006, 0.0, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 1.03, 0.01, 0.0) == KB_UNRESOLVED);
-    CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED); // within the noise floor
+    CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(1.006, 1.02, 0.01, 0.005) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 0.9949, 0.01, 0.005) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.98, 0.9960, 0.01, 0.005) == KB_UNRESOLVED);
@@ -491,10 +485,10 @@ static void test_spread(void) {
     CHECK(s[0].n == 5 && s[0].mean == 3 && s[0].df == 4);
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
-    kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
+    kbi_spread_of(alone, 5, 1, time, 1.0, s);
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // by chance, the processes of case 1 scatter a tenth as much as those of case 0; pooling then raises the
-    // estimated scatter of case 1, but does not lower that of case 0
+    // by chance, case 1 scatters a tenth as much as case 0; pooling raises the scatter of case 1, but does not
+    // lower that of case 0
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
@@ -509,7 +503,7 @@ static void test_spread(void) {
     CHECK(s[1].n == 1 && s[1].mean == 7 && is_nan(s[1].lo) && is_nan(s[1].hi));
     CHECK(s[2].n == 0 && is_nan(s[2].mean) && is_nan(s[2].lo));
     CHECK(s[3].n == 3 && s[3].lo == 2 && s[3].hi == 2);
-    // cases whose durations are unknown are pooled as if all had the same duration
+    // cases of unknown duration are pooled as if all had the same duration
     const double unknown[] = { NAN, 0, -1 };
     kbi_spread_of(four, 3, 3, unknown, 0.0, s);
     CHECK(s[1].sd > 0.1 + 1e-3);
@@ -533,7 +527,6 @@ static void test_add(void) {
 
 // -- Monte-Carlo -------------------------------------------------------------------------------------------
 
-// Returns the percentage of intervals of log-normal AR(1) samples that contain the true median (1).
 static double coverage(int64_t n, double rho, double sigma, int runs) {
     int held = 0;
     for (int r = 0; r < runs; r++) {
@@ -648,8 +641,7 @@ static void test_parts(void) {
     CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
     CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
     CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
-    // outliers lie more than 1.5 (mild) or 3 (severe) interquartile ranges beyond the quartiles; an interquartile
-    // range below the clock's resolution is replaced by the resolution
+    // an interquartile range below the clock's resolution is replaced by the resolution
     kb_stats s = kbi_stats_none(10);
     const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
     s.p25 = 10, s.p75 = 20;
@@ -675,7 +667,7 @@ static void test_parts(void) {
                  { 100, 90, 0, 0.1, 0, -1, 0, 1 },     { 100, 93, 0, 0.1, 0, 1, 0, 0 } };
     for (int i = 0; i < COUNT(rows); i++) {
         const int low = rows[i].low, in = rows[i].between, n = rows[i].n;
-        for (int k = 0; k < n; k++) { // the upper group scatters: half of its samples differ from its median
+        for (int k = 0; k < n; k++) {
             const int at = k - low - in;
             x[k] = k < low ? 1 : at < 0 ? 1 + rows[i].gap * (k - low + 1) / (in + 1) : 1 + rows[i].gap;
             if (at >= 0)
@@ -686,7 +678,6 @@ static void test_parts(void) {
     }
 }
 
-// Tests how cases of similar duration pool their scatter between processes, as described at kbi_spread_of.
 static void test_pooled(void) {
     enum { CASES = 7, PROCESSES = 4 };
     double values[CASES * PROCESSES], times[CASES];
@@ -711,8 +702,7 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
-    // a case whose processes have exactly equal times does not change the scatter of the other cases, whatever its
-    // index is
+    // a case of exactly equal times does not change the scatter of other cases
     kbi_spread agreed[5], without[4];
     for (int c = 0; c < 4; c++) {
         const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };

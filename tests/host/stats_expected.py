@@ -80,7 +80,6 @@ def inflation(r, n):
 
 
 def effective(x):
-    """Returns the effective sample size for the median, and the standard deviation of the clipped values."""
     n, d = len(x), x - np.median(x)
     if n < 6:
         return NAN, NAN

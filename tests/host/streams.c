@@ -54,8 +54,6 @@ static void test_order(void) {
     starts(KB);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, ""), CHECK_INT(v.work, 1);
-    // Blocks that correctly fork and join streams: one stream, two streams, a stream joined through another
-    // stream, a chain of streams, and a stream that the block creates.
     fork_to(A), starts(A), join_from(A), starts(KB);
     FINE(0);
     fork_to(A), wait_for(B, E), starts(A), starts(B), note(F, A), note(G, B), wait_for(KB, F), wait_for(KB, G);
@@ -64,8 +62,6 @@ static void test_order(void) {
     FINE(0);
     create(A), fork_to(A), starts(A), join_from(A);
     FINE(0);
-    // Blocks that do not join all work: no join; a join of only one of two streams; work after the join; work
-    // after the event that joins.
     starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaLaunchKernel of spin, call 2 of the block: its work went to " NOT_WAITED);
     fork_to(A), wait_for(B, E), starts(A), starts(B), join_from(A);
@@ -97,7 +93,7 @@ static void test_order(void) {
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, "call 2 of");
     starts(KBI_STREAM_PER_THREAD);
     WRONG(0, KB_FLAG_SIDE_STREAM, "the per-thread default stream that kb->stream does not wait for");
-    // A host synchronisation in the block also joins a stream, but kbench reports it as SYNC_INSIDE.
+    // A host synchronisation also joins streams, but kbench reports it as SYNC_INSIDE.
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), starts(KB);
     WRONG(0, KB_FLAG_SYNC_INSIDE, "cudaStreamSynchronize, call 4");
     fork_to(A), starts(A), call(CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
@@ -114,12 +110,10 @@ static void test_order(void) {
     fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
         call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
-    // A block with a hundred unjoined streams is wrong; a block with a hundred joined streams is correct.
     for (int i = 0; i < 100; i++) starts((uint64_t)(1000 + i));
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 1 of the block");
     for (int i = 0; i < 100; i++) fork_to((uint64_t)(1000 + i)), starts((uint64_t)(1000 + i)), join_from((uint64_t)(1000 + i));
     FINE(0);
-    // A block forks and joins one stream a hundred times.
     for (int i = 0; i < 100; i++) fork_to(A), starts(A), join_from(A);
     FINE(0);
     CHECK_INT(v.work, 100);
@@ -132,7 +126,7 @@ static void test_capture(void) {
     CHECK_INT(v.known, 0), CHECK_INT(v.flag, -1);
     CHECK_STR(v.note, "the block captures work into a graph of its own (cudaStreamBeginCapture)");
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
-    FINE(KB_EXPECT_SYNC); // with KB_EXPECT_SYNC, the block is timed until all its work has ended
+    FINE(KB_EXPECT_SYNC);
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
@@ -150,7 +144,7 @@ static void test_capture(void) {
     CHECK(v.captures), CHECK_STR(v.note, "cudaLaunchHostFunc in the block");
     call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(KB_EXPECT_NO_CAPTURE);
-    CHECK_STR(v.note, ""); // no note: the benchmark declared KB_EXPECT_NO_CAPTURE
+    CHECK_STR(v.note, "");
 }
 
 static void test_words(void) {
@@ -190,8 +184,6 @@ static void test_words(void) {
         call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
     call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
-    // Tests failed calls: a launch whose error the block fetches or does not fetch, an allocation, and a driver
-    // call whose error the runtime handled.
     starts(KB), starts(KB), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed (cudaErrorOfSomeKind)");
     starts(KB), made[0].error = 1;

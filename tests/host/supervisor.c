@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
-// of any size, and find the case that killed a worker. The test also covers how the supervisor requests the next
-// case and divides the time of --budget.
+// of any size, and find the case that killed a worker.
 // a program of its own: this test replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -26,7 +25,6 @@ static int played_kill(pid_t process, int number) {
 #undef poll
 #undef kill
 
-// FIRST: index in the plan of the first case of the group; CASES: number of cases in the group
 enum { FIRST = 5, CASES = 3 };
 
 static kb_entry entry;
@@ -38,7 +36,7 @@ static int64_t spent_ns[CASES];
 static char wanted[CASES];
 static kbi_verdict verdicts[CASES];
 
-static kbi_supervisor* fresh(void) { // returns a supervisor that has requested a group
+static kbi_supervisor* fresh(void) {
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
     memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent_ns, 0, sizeof spent_ns);
@@ -53,7 +51,7 @@ static kbi_supervisor* fresh(void) { // returns a supervisor that has requested 
     return &s;
 }
 
-static pid_t child(int code, int by_signal) { // starts a worker that ends at once
+static pid_t child(int code, int by_signal) {
     pid_t process = fork();
     if (process == 0) {
         setpgid(0, 0);
@@ -72,8 +70,7 @@ static void test_possible(void) {
     const struct {
         int type, index;
         uint64_t size;
-        // measuring: the message is valid while the worker measures cases; looking: while the worker profiles
-        // cases
+        // whether the message is valid while the worker measures cases (measuring) or profiles cases (looking)
         bool measuring, looking;
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
@@ -110,7 +107,7 @@ static void test_possible(void) {
         m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
     }
     kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
-    s->group.profiles = NULL, s->group.wanted = NULL; // no job was requested
+    s->group.profiles = NULL, s->group.wanted = NULL;
     CHECK(!kbi_message_possible(s, &m));
 }
 
@@ -122,7 +119,7 @@ static void send(int file, int type, int index, const void* body, size_t size) {
     if (size) CHECK(write(file, body, size) == (ssize_t)size);
 }
 
-// The messages of a job arrive in pieces of any size.
+// Messages arrive in pieces of any size.
 static void test_receive(void) {
     int ends[2], wake;
     kbi_machine machine;
@@ -143,7 +140,7 @@ static void test_receive(void) {
         ssize_t size = read(ends[0], all, sizeof all);
         close(ends[0]), close(ends[1]);
         if (!CHECK(pipe(ends) == 0)) return;
-        s->worker.link = ends[0], s->worker.process = 1 << 30; // the id of a process that does not exist
+        s->worker.link = ends[0], s->worker.process = 1 << 30;
         pid_t writer = fork();
         for (ssize_t done = 0; writer == 0 && done < size; done += (ssize_t)piece)
             if (write(ends[1], all + done, KBI_MIN(piece, (size_t)(size - done))) < 0) _exit(1);
@@ -158,14 +155,10 @@ static void test_receive(void) {
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
-        // The supervisor rejects invalid messages: a case index outside the group, or a message that no worker
-        // sends.
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
-        // if the worker ends in the middle of a message, kbench reports a lost connection and not an invalid
-        // message
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
@@ -199,14 +192,11 @@ static void test_lost(void) {
     }
     CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
     s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
-    lost(s, 1, 0), CHECK_INT(s->done, 0); // the group has no case left that could have caused the crash
-    // The message says whether the process had run other cases before. After a failure, the next job gets a new
-    // worker.
+    lost(s, 1, 0), CHECK_INT(s->done, 0);
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 0, SIGTERM);
     CHECK(!wanted[2]), CHECK_INT(s->group.current, -1), CHECK(s->worker.failed);
     CHECK_STR(measured[2].message, "signal 15 (Terminated), in a process that had run other cases");
-    // A crash while a case is profiled does not remove its measurement.
     static kbi_inside* found[CASES];
     s = fresh(), s->group.profiles = found, s->group.current = 0, measured[0].n = 8;
     lost(s, 6, 0);
@@ -215,8 +205,7 @@ static void test_lost(void) {
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
 
-// A worker that does not exit is killed after two seconds. The supervisor does not wait if the worker has already
-// exited.
+// A worker that does not exit is killed after two seconds.
 static void test_leaving(void) {
     for (int stays = 0; stays < 2; stays++) {
         int ends[2], status;
@@ -237,7 +226,6 @@ static void test_leaving(void) {
         CHECK(stays ? waited >= 1900 && waited <= 4000 : waited == 0);
         if (stays && !w.ended) waitpid(process, &status, 0);
         CHECK(read(ends[0], ends, 1) < 0), close(ends[1]);
-        // ends a worker that has already ended, which has no effect
         kbi_worker_end(&w, false), kbi_worker_end(&w, true);
     }
 }
@@ -249,7 +237,7 @@ static void test_listen(void) {
         double timeout, since, spent; // s
         int current;
         bool machine, gone; // machine: the worker measures the machine; gone: the worker exits
-        const char* says;   // expected message of case 1, the first case that the supervisor requested; "": none
+        const char* says;
     } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
                  { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
                  { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },
@@ -302,7 +290,6 @@ static void test_spent(void) {
     }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    // no case has begun yet, so this message does not belong to a case
     kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine);
     g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
@@ -354,7 +341,7 @@ static void test_job(void) {
         CHECK_REAL(job.roofs.of[KBI_ROOF_READ], 5, 0), CHECK_REAL(job.core.of[KBI_ROOF_READ], 7, 0);
         CHECK(s->group.current == -1 && !s->group.machine && s->read_ns > 0);
         for (int i = 0; i < CASES; i++) CHECK_INT(spent_ns[i], 0);
-        close(ends[0]), CHECK(!kbi_job_send(s)), close(ends[1]); // the worker has ended
+        close(ends[0]), CHECK(!kbi_job_send(s)), close(ends[1]);
     }
 }
 
@@ -370,8 +357,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // The time of one share of --budget: the remaining time, minus the average overhead of all remaining cases,
-    // divided by the number of remaining shares.
+    // A share is the remaining time, minus the average overhead of all remaining cases, divided by the number of
+    // remaining shares.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);
@@ -386,8 +373,7 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // The budget is over if a process has no time left for the next batch. If a batch needs several processes,
-    // process 0 stops early: it leaves process 1 as much time as process 0 used.
+    // If a batch needs several processes, process 0 leaves process 1 as much time as process 0 used.
     static const struct {
         // times in seconds: until is the end of the budget; the batch began at 10 s
         int until, begun, process, processes, now;

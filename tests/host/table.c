@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Tests the table that kbench prints for hand-written records. The headings of machines and groups, and the units,
-// must be correct for any order of the records and any text in them.
+// Tests the table that kbench prints for hand-written records.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -10,7 +9,6 @@ static kb_result records[64];
 static int count;
 static char text[65536];
 
-// a record of a run on a GPU
 static kb_result* add(const char* operation, const char* implementation, int64_t planned, double ms) {
     kb_result* r = &records[count++];
     kbi_result_clear(r);
@@ -60,13 +58,13 @@ static void test_machines(void) {
     CHECK_HAS(shown(80, 0, NULL, NULL),
               "kbench 9.9.9 Something sm_90 driver 580.1 CUDA 13.0 copy 4236 GB/s\n\n");
     CHECK_INT(times("kbench 9.9.9"), 1);
-    records[1].copy_roof_gbps = 4240; // the peak was measured again after a crash; the machine is the same
+    records[1].copy_roof_gbps = 4240;
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 1);
-    records[1].device = 1; // another device of the same kind
+    records[1].device = 1;
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 2);
-    CHECK_INT(times("  time "), 2); // the second machine has its own heading
+    CHECK_INT(times("  time "), 2);
     records[1].device = 0, records[1].tool = "compute-sanitizer";
     CHECK_HAS(shown(80, 0, NULL, NULL), "CUDA 13.0 under compute-sanitizer: not\ntimed\n");
     records[1].tool = records[1].gpu = NULL, records[1].no_gpu = "no driver";
@@ -76,8 +74,7 @@ static void test_machines(void) {
     clear();
 }
 
-// The records of a group differ only in the implementation and belong to one run. Two records belong to the same
-// group even if their axes are in different order.
+// Two records belong to the same group even if their axes are in different order.
 static void test_groups(void) {
     for (int i = 0; i < 6; i++) {
         kb_result* r = add("product", i % 2 ? "fast" : "slow", 6, i % 2 ? 1 : 2);
@@ -126,7 +123,7 @@ static void test_rates(void) {
     r = add("sweep", "default", 3, 1);
     r->gflops = 4000, param(r, "n", 2); // 4000 GFLOP/s is still readable in TFLOP/s
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
+    r->gflops = 4e5, param(r, "n", 3);
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n"
                     " n=1                     1.000  0.10%    900.0\n"
@@ -134,9 +131,9 @@ static void test_rates(void) {
                     "\n"
                     "sweep                  time ms     +-  TFLOP/s\n"
                     " n=3                     1.000  0.10%    400.0\n");
-    CHECK_INT(times("GB/s"), 1); // GB/s appears only in the heading of the machine
+    CHECK_INT(times("GB/s"), 1);
     CHECK_INT(times("roof"), 0);
-    // a column appears from the first row that has a value for it to the last row
+    // a column lasts from the first row that has its value to the last row
     records[1].items_per_second = 2.5e6;
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
@@ -145,16 +142,14 @@ static void test_rates(void) {
                     " n=3                     1.000  0.10%    400.0        -\n");
     records[1].items_per_second = 5;
     CHECK_HAS(shown(80, 0, NULL, NULL), "TFLOP/s  items/s\n");
-    // a failed case alone adds no columns
     records[2].status = KB_FAILED, records[2].gflops = NAN, records[2].bytes = 8;
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("  time "), 2);
     clear();
 }
 
-// The column of times has one unit: the first unit in which all times are readable. If no unit suits all times,
-// the first time that is not readable starts a new heading with another unit. Before the next time that is
-// readable in the previous unit, another new heading returns to that unit.
+// All times of a column share a unit in which they are readable, if there is one. Otherwise a heading with another
+// unit precedes a time that is not readable, and a heading with the old unit the next time that is.
 static void test_units(void) {
     static const struct {
         double ms[3];
@@ -181,8 +176,7 @@ static void test_units(void) {
               "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
     CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
     clear();
-    // all implementations of a comparison have their times in the same column and unit, even if the times differ
-    // much
+    // a comparison has one column of times in one unit, even if the times differ much
     for (int k = 0; k < 2; k++)
         add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
     CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
@@ -221,7 +215,7 @@ static void test_width(void) {
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
         if (width == 40) CHECK_INT(gone, 9);
-        if (width == 40) CHECK_INT(times("+\n"), 2); // if a row has more flag marks than fit, it ends with "+"
+        if (width == 40) CHECK_INT(times("+\n"), 2);
     }
     clear();
 }
@@ -264,7 +258,6 @@ static void test_columns(void) {
     clear();
 }
 
-// a row shows a short mark for each flag; the legend below the table gives the meaning and the fix of each flag
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
@@ -279,7 +272,6 @@ static void test_flags(void) {
     CHECK_HAS(text, "UV UNVERIFIED, 2 cases:");
     CHECK_HAS(text, "FE FEW, 2 cases:");
     clear();
-    // the advice for a flag depends on whether the case runs on a GPU or on the CPU
     r = add("one", "default", 1, NAN);
     r->status = KB_FAILED, r->flags = (uint64_t)1 << KB_FLAG_OVERRUN;
     CHECK_HAS(shown(80, 0, NULL, NULL), "compute-sanitizer");
@@ -293,7 +285,6 @@ static void test_flags(void) {
     clear();
 }
 
-// Each flag has a description, a reason and a fix; the fix fits in one line of 78 characters.
 static void test_words(void) {
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         const char *name = kb_flag_name((kb_flag)f), *mark = kbi_flags[f].mark;
@@ -311,7 +302,6 @@ static void test_words(void) {
     }
 }
 
-// the summary names the significantly fastest implementation and the number of its comparisons
 static kb_result* rival(const char* op, const char* impl, double speedup, double off, const char* winner, int sure) {
     kb_result* r = add(op, impl, 20, 1 / speedup);
     r->baseline = "base", r->winner = winner, r->winner_certain = sure, r->speedup = speedup;
@@ -346,7 +336,6 @@ static void test_winners(void) {
     clear();
 }
 
-// the coverage of the intervals is stated once below the table, if intervals are shown
 static void test_intervals(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
@@ -357,14 +346,13 @@ static void test_intervals(void) {
     CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");
     CHECK_INT(times("+-:"), 1);
     CHECK(!strstr(shown(80, 1, NULL, "time,samples"), "+-"));
-    records[0].precision = NAN; // the record has no interval, for example because there are too few samples
+    records[0].precision = NAN;
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");
     records[1].status = KB_FAILED;
     CHECK(!strstr(shown(80, 0, NULL, NULL), "+-:"));
     clear();
 }
 
-// a long name is shortened in the middle, but never within a character
 static void test_cut(void) {
     static const struct {
         const char* s;
@@ -393,7 +381,6 @@ static void test_texts(void) {
     CHECK_HAS(shown(80, 0, NULL, NULL), "caf\xc3\xa9                   time ms     +-\n"
                                         " bad\xef\xbf\xbd                    1.000  0.10%\n"
                                         " \\x1b[31mred             1.000  0.10%\n");
-    // C1 control characters and bidirectional controls are escaped; widths are display columns of a terminal
     records[0].implementation = "\xc2\x9b"
                                 "2J\xe2\x80\xae"
                                 "a\rb\x7f";

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include "kit.h"
 
-// Captures a stream until caught() is called.
 static struct {
     FILE* to;
     int stream, kept;
@@ -45,7 +44,6 @@ static void test_growing(void) {
     for (int i = 0; i < 300; i++) kbi_putf(&t, "%c%d,", 'x', i % 10);
     CHECK_INT(t.n, 900), CHECK(strncmp(t.s + 897, "x9,", 4) == 0 && strncmp(t.s, "x0,x1,", 6) == 0);
     kbi_text_free(&t);
-    // the blocks of an arena are aligned, zeroed and do not overlap
     kbi_arena a;
     char* pieces[200];
     memset(&a, 0, sizeof a);
@@ -75,12 +73,11 @@ static void test_names(void) {
     kbi_nearest best = { "tanhh", NULL, 64 };
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
-    // if two names are equally near, the first one is suggested
     CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1);
     static const char* const parts[][2] = { { "p99", "time_ms_p99" },
                                             { "min", "time_ms_min" },
                                             { "speed", "speedup" } };
-    for (int i = 0; i < 3; i++) { // common abbreviations of longer names
+    for (int i = 0; i < 3; i++) {
         kbi_nearest key = { parts[i][0], NULL, 64 };
         kbi_offer(&key, "speedup");
         for (int k = 0; k < KBI_COUNT(kbi_keys); k++) kbi_offer(&key, kbi_keys[k].name);
@@ -183,7 +180,7 @@ static void test_columns(void) {
     CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1024"), CHECK_STR(cell("ecc"), "yes");
     r->verdict = KB_FASTER;
     CHECK_STR(cell("speedup"), "1.23");
-    // the unit suits the largest value, provided that the smallest value stays readable
+    // the unit suits the largest value if the smallest value then stays readable
     kbi_cell c = cell_of("items/s");
     static const struct {
         double a, b, scale;
@@ -201,21 +198,21 @@ static void test_columns(void) {
         CHECK(kbi_cell_reads(&c, all, 3) == (i != 7));
     }
     c.scale = 1;
-    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50; // 200000 items/s needs kitems/s
+    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50;
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
-    rows[0].items_per_second = 0.001; // 0.001 is not readable in any unit of this column
+    rows[0].items_per_second = 0.001;
     CHECK(!kbi_cell_reads(&c, all, 3));
     c = cell_of("time"), c.scale = 1; // the unit is ms, although us would suit better
     rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
     CHECK(kbi_cell_reads(&c, all, 3));
     rows[0].time_ms = 0.0099;
     CHECK(!kbi_cell_reads(&c, all, 3));
-    // the unit is s, because 0.05 s is still readable
+    // 0.05 s is still readable, so the unit is s
     c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50;
     CHECK(kbi_cell_reads(&c, all, 3));
-    c.scale = 1e3, rows[0].time_ms = 100; // 100000 us
+    c.scale = 1e3, rows[0].time_ms = 100;
     CHECK(!kbi_cell_reads(&c, all, 3));
     for (int i = 0; i < 3; i++) kb_result_free(&rows[i]);
 }
@@ -229,19 +226,18 @@ static void test_progress(void) {
     hold(stderr);
     p.on = kbi_terminal(stderr);
     kbi_progress_show(&p, 0, 7, "first");
-    CHECK_STR(caught(stderr), ""); // not a terminal
+    CHECK_STR(caught(stderr), "");
     p.on = true;
     kbi_progress_begin(&p, 400);
     kbi_progress_group(&p, 100);
     hold(stderr);
     kbi_progress_show(&p, 0, 7, "first");
     kbi_progress_show(&p, 0, 7, "at once again");
-    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // the default width is 80 columns
+    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K");
     static const struct {
         double finished;
         const char* says;
     } left[] = { { 380, "  10 s left" }, { 90, "  5 min left" }, { 300, "  90 s left" }, { 295, "  1.6 min left" } };
-    // 10 s have passed; every finished group took exactly the time that it was allowed
     for (int i = 0; i < 4; i++) {
         p.last = 0, p.began = kbi_now() - 10 * (int64_t)1000000000;
         p.finished = p.took = left[i].finished, p.group_began = 0;
@@ -265,7 +261,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
-    kbi_progress_begin(&p, 50); // the progress of the next device starts from zero
+    kbi_progress_begin(&p, 50);
     CHECK_REAL(p.allowed, 50, 0), CHECK_REAL(p.finished, 0, 0), CHECK_REAL(p.took, 0, 0);
     p.began -= 5 * (int64_t)1000000000;
     kbi_progress_group(&p, 20);
@@ -337,8 +333,7 @@ static void test_shown(void) {
     CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
-    // a number in a file has the fewest digits (15, 16 or 17) from which the same double is read back; the format
-    // is that of printf
+    // the fewest of 15, 16 or 17 digits from which the same double is read back
     uint64_t state = 7;
     for (int i = 0; i < 30000; i++) {
         char want[40];
@@ -346,11 +341,11 @@ static void test_shown(void) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         uint64_t bits = state ^ state >> 29;
         if (i % 3 == 0)
-            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // numbers with few digits
+            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64);
         else if (i % 3 == 1)
-            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31)); // common magnitudes
+            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31));
         else
-            memcpy(&x, &bits, sizeof x); // random bits
+            memcpy(&x, &bits, sizeof x);
         if (!kbi_finite(x)) continue;
         for (int digits = 15; digits <= 17; digits++) {
             snprintf(want, sizeof want, "%.*g", digits, x);
@@ -465,7 +460,6 @@ static void test_written(void) {
         kbi_json_real(&t, -INFINITY);
     CHECK_STR(t.s, "0.25 null null");
     kbi_text_free(&t);
-    // in a buffer of fixed size, only complete characters are written
     static const struct {
         const char *before, *s, *want; // want: text in a buffer of 12 bytes after `s` was appended to `before`
     } fits[] = { { "", "12345678901", "12345678901" },
@@ -484,7 +478,7 @@ static void test_written(void) {
     kbi_arena a = KBI_BLANK;
     CHECK_STR(kbi_arena_text_n(&a, "abcdef", 3), "abc"), CHECK_STR(kbi_arena_text(&a, "ab"), "ab");
     CHECK(!kbi_arena_text(&a, NULL) && a.used == 16 + 16 + 16);
-    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096); // the block is filled to its last byte
+    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096);
     kbi_arena_alloc(&a, 1), CHECK(a.used == 32 && a.size == 4096);
     kbi_arena_alloc(&a, 4081), CHECK(a.size == 4096 + 16 && a.used == a.size);
     kbi_arena_free(&a);
@@ -524,7 +518,7 @@ static void test_found(void) {
         CHECK_THAT(best.distance == near[i].distance, "%s: %s is %d apart", near[i].wanted,
                    near[i].offered ? near[i].offered : "nothing", best.distance);
     }
-    // tests a set and a map of many keys; 0 is a valid key
+    // 0 is a valid key of a set and of a map
     kbi_set set = KBI_BLANK;
     kbi_map map = KBI_BLANK;
     int wrong = 0;
@@ -535,7 +529,6 @@ static void test_found(void) {
             wrong += i != 1 && kbi_set_add(&set, key == 1 ? 5 : key) == (turn > 0);
             wrong += (slot->key != 0) != (turn > 0) || (turn && slot->at != i * 3);
             if (!turn) kbi_map_take(&map, slot, key, i * 3);
-            // adding a key that the map already has does not change the map
             if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3);
             wrong += map.n != (size_t)(turn ? 3000 : i + 1) || 2 * map.n > map.size;
         }
@@ -544,7 +537,6 @@ static void test_found(void) {
     KBENCH_FREE(map.slots);
 }
 
-// Reads and writes are complete, even if the data arrives in parts.
 static void test_pipes(void) {
     int ends[2];
     char got[16] = "", path[] = "/tmp/kbench_texts.XXXXXX", line[8];
@@ -552,7 +544,7 @@ static void test_pipes(void) {
     CHECK(kbi_write_all(ends[1], "abc", 3) && kbi_write_all(ends[1], "defgh", 5) && kbi_write_all(ends[1], NULL, 0));
     CHECK(kbi_read_all(ends[0], got, 7) && strcmp(got, "abcdefg") == 0 && kbi_read_all(ends[0], got, 0));
     close(ends[1]);
-    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // the other end sent one byte of two and was closed
+    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h');
     close(ends[0]);
     CHECK(!kbi_write_all(ends[1], "a", 1) && !kbi_read_all(ends[0], got, 1));
     int file = mkstemp(path);
@@ -565,16 +557,16 @@ static void test_pipes(void) {
     int open_now = dup(1);
     for (int i = 0; i < 20; i++) kbi_first_line("/proc/self/stat", line, 8);
     int then = dup(1);
-    CHECK_INT(then, open_now + 1); // kbench closed every file that it opened
+    CHECK_INT(then, open_now + 1);
     close(open_now), close(then);
-    kbi_open_standard_files(); // no standard file descriptor is missing, so the call opens none
+    kbi_open_standard_files();
     then = dup(1), CHECK_INT(then, open_now), close(then);
     then = dup(0), close(0);
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
-    // kbi_high_file returns a descriptor of at least 100, if the limit allows, because other code may close low
-    // descriptors; the descriptor is closed on exec
+    // kbi_high_file returns a descriptor of at least 100 if the limit allows, because other code may close low
+    // ones
     int high = kbi_high_file(1);
     CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
     struct rlimit few, was;
@@ -585,7 +577,6 @@ static void test_pipes(void) {
 
 // --- messages ---
 
-// If stdout and stderr share a file (prog > log 2>&1), a message follows all text printed before it.
 static void test_order(void) {
     char got[300];
     const char* program = kbi_process.program;
@@ -604,9 +595,8 @@ static void test_order(void) {
     CHECK_STR(got, "a row prog: error: no room\na row, prog: late\nthe last\n");
 }
 
-// If memory is exhausted, the process ends and reports the requested size.
 static void test_no_memory(void) {
-#ifndef TEST_SANITIZE // under a sanitizer, a malloc that is too large ends the process
+#ifndef TEST_SANITIZE
     char got[300];
     int status = 0;
     FILE* f = tmpfile();
@@ -642,13 +632,12 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // tests the text that describes a change, and whether a shortened list of changes includes this change
     kb_result before, after;
     kbi_change c;
     const char* colour;
     enum { BETTER = 1, WORSE, FAILS };
     static const struct {
-        // way: what changed, as a sum of 1 (slower), 2 (faster), 4 (more memory) and 8 (less memory)
+        // way: sum of 1 (slower), 2 (faster), 4 (more memory) and 8 (less memory)
         int without, was, is, verdict, way, colour;
         const char* says;
         bool notable;
@@ -682,7 +671,6 @@ static void test_changes(void) {
         CHECK_THAT(kbi_change_notable(&c) == words[i].notable, "change %d is %snotable", i,
                    words[i].notable ? "not " : "");
     }
-    // the severity depends on the ratio of the change to the threshold
     static const struct {
         double times;
         const char* says;
@@ -696,8 +684,7 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // Tests summaries of many changes, first with one nonzero count, then with several nonzero counts. A summary
-    // must begin with its most important count.
+    // A summary must begin with its most important count.
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -776,7 +763,6 @@ static void test_tools(void) {
         kbi_go_name(&t, names[i][0]);
         CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
     }
-    // Markdown shows a limited number of counters of an operation and reports how many it omits
     kb_param counters[40];
     char counter_names[40][8];
     kb_result of[2];
@@ -795,8 +781,8 @@ static void test_tools(void) {
     CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
-    // if a file has records of several processes, a repetition is the median of one process; every case gets the
-    // same number of repetitions, and the samples of one process are never split
+    // with several processes, a repetition is the median of one process; every case gets the same number of
+    // repetitions
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
     static const struct {
@@ -887,7 +873,7 @@ static void test_choice(void) {
     }
     CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
     for (int name = 62; name < 66; name++)
-        for (int said = 126; said < 130; said++) { // option values whose length is close to the size of the buffer
+        for (int said = 126; said < 130; said++) {
             memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
             const char* end = kbi_where_next(many, key, value);
             CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
@@ -913,7 +899,6 @@ static void test_choice(void) {
     kb_result_free(&r);
 }
 
-// Tests parameter sweeps: which axes were swept, whether they were swept together, and the fitted power law.
 static void test_sweeps(void) {
     static kb_result of[24];
     static kb_param params[24][3];
@@ -940,7 +925,6 @@ static void test_sweeps(void) {
         CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
         kbi_sweep_of(&s, s.timed, &swept);
         CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
-        // swept axes are sorted: the axis with the most values comes first
         CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m");
         CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
         CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
@@ -950,7 +934,6 @@ static void test_sweeps(void) {
         CHECK_REAL(fit.c, 2e-3, 1e-9), CHECK(fit.off < 1e-9);
         CHECK_REAL(fit.e[0], together ? 1.5 : 2, 1e-9);
         if (!together) CHECK_REAL(fit.e[1], 0.5, 1e-9);
-        // each time is 10 % above or 10 % below the power law
         for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1;
         CHECK(kbi_fit_of(&s, s.timed, &fit));
         double squares = 0;
@@ -963,7 +946,7 @@ static void test_sweeps(void) {
         }
         CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
         kbi_subset two = { s.timed.of, 2 };
-        CHECK(!kbi_fit_of(&s, two, &fit)); // no fit, because the axis has only two values
+        CHECK(!kbi_fit_of(&s, two, &fit));
         kbi_arena_free(&s.arena);
         for (int i = 0; i < n; i++) kb_result_free(&of[i]);
     }
@@ -976,7 +959,6 @@ static void test_sweeps(void) {
     CHECK(!kbi_solve(b, 2));
 }
 
-// Tests the values of a record (axes and metrics) that a figure shows.
 static void test_metrics(void) {
     static const struct {
         int metric;
@@ -1010,7 +992,6 @@ static void test_metrics(void) {
     CHECK(kbi_metric_of(KBI_METRIC_ROOF, &r, v) && v[0] == 50 && v[1] == 12.5 && v[2] == 100);
     CHECK(!kbi_metric_of(KBI_METRIC_GFLOPS, &r, v));
     static const double broken[][2] = { { NAN, 8 }, { 1, NAN }, { 0, 8 }, { -1, 8 }, { 4, 3 }, { 1, INFINITY } };
-    // a record with an invalid interval is drawn with an interval of zero width, at the median
     for (int i = 0; i < KBI_COUNT(broken); i++) {
         r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
         CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
@@ -1036,8 +1017,7 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // if the medians of the cases differ much, the figure shows each sample relative to the median of its case;
-    // the axis ends a little above most samples
+    // cases with very different medians: each sample is relative to its case's median
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1048,18 +1028,15 @@ static void test_metrics(void) {
     r.time_ms_p5 = 10, r.time_ms_p95 = 12;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(lo, 10, 0), CHECK_REAL(hi, 16, 1e-12), CHECK_INT(beyond, 1);
-    r.time_ms_p95 = 30; // p95 includes all samples
+    r.time_ms_p95 = 30;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
-    // if the records have no percentiles, the range of the axis is computed from the medians alone
     r.time_ms_p5 = r.time_ms_p95 = NAN;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
     kb_result_free(&r), kb_result_free(&other);
 }
 
-// Tests the display width of characters (the first and last of each range), the part of a text that fits in a
-// given width, and how a long text is shortened in the middle.
 static void test_room(void) {
     static const struct {
         unsigned from, to;
@@ -1071,7 +1048,6 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        // tests the last character before the range, its first and last character, and the first one after it
         for (int k = -1; k < 3; k++) {
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from
@@ -1106,7 +1082,6 @@ static void test_room(void) {
     }
 }
 
-// Tests numbers with units. The name of a case is printed after its row, or on a new line if the row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1149,7 +1124,6 @@ static void test_counts(void) {
     }
 }
 
-// Tests the list of nonzero counters, which is wrapped into columns.
 static void test_cells(void) {
     static const struct {
         const char* name;
@@ -1182,7 +1156,7 @@ static void test_cells(void) {
 }
 
 // Tests the measured peaks of a machine, which are taken from its records. Records of old versions do not name
-// their peak; the peak is then computed from the rate and the efficiency.
+// their peak, so the peak is computed from rate and efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];
@@ -1191,20 +1165,18 @@ static void test_ceilings(void) {
     r[0].copy_roof_gbps = 4000, r[0].read_roof_gbps = 4400, r[0].compute_roof = "f32",
     r[0].compute_roof_gflops = 60000;
     r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
-    // a record of an old version, which does not name its peak
     r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30;
     r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
     kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
-    // the peak is the largest value among all records
     CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0);
     CHECK_STR(c.memory[1].name, "read"), CHECK_REAL(c.memory[1].of, 4400, 0);
     CHECK_STR(c.memory[2].name, "memory"), CHECK_REAL(c.memory[2].of, 3000, 1e-12);
     CHECK_STR(c.compute[0].name, "f32"), CHECK_STR(c.compute[1].name, "f16"), CHECK_REAL(c.compute[1].of, 9e5, 0);
     CHECK_STR(c.compute[2].name, "f64"), CHECK_REAL(c.compute[2].of, 25000, 1e-12);
     CHECK_REAL(kbi_ceiling_most(c.memory, 3), 4400, 0), CHECK_REAL(kbi_ceiling_most(c.compute, 0), 0, 0);
-    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records contain the name of their peak
+    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1;
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
     r[3].compute_roof = NULL, r[3].roof = "read", r[2].roof = NULL, r[2].bound = "compute";
@@ -1212,14 +1184,12 @@ static void test_ceilings(void) {
     kbi_ceiling few[2];
     int n = 0;
     static const char* const names[] = { "a", "b", "c", "a", NULL };
-    // the array holds two peaks, so the third name is ignored
     for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1);
     CHECK_INT(n, 2), CHECK_REAL(few[0].of, 4, 0), CHECK_REAL(few[1].of, 2, 0);
     kbi_ceiling_add(few, &n, 2, "b", NAN), kbi_ceiling_add(few, &n, 2, "b", 0), CHECK_REAL(few[1].of, 2, 0);
     for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
 }
 
-// Tests the lines in which --env prints each measured peak with its unit and the time that measuring took.
 static void test_env_roofs(void) {
     kbi_roofs roofs;
     kbi_roofs_clear(&roofs);

@@ -28,7 +28,6 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.group_began = at;
         if (k == 0) r.first = kbi_time_left(&p, at);
         if (isnan(r.late) && k >= 0.9 * groups) r.late = kbi_time_left(&p, at) / (end - at);
-        // the estimate of the remaining time is never negative, even if the run takes longer than planned
         CHECK(kbi_time_left(&p, at + 1e9) >= 0);
         at += took(k, groups, allowed);
         p.took += at - p.group_began;
@@ -54,7 +53,7 @@ static void test_budget(void) {
     kbi_options_default(&o);
     o.warmup_time = -1, o.min_time = 0.001, o.max_time = 60, o.iters = 0;
     memset(&b, 0, sizeof b);
-    CHECK(!kbi_budget_over(&b, 0, 1, 0, INT64_MAX)); // no budget
+    CHECK(!kbi_budget_over(&b, 0, 1, 0, INT64_MAX));
     for (int i = 0; i < 10; i++) kbi_budget_add(&b, &o, 1, 1);
     CHECK_REAL(b.shares, 15, 1e-12), CHECK_REAL(b.cases, 10, 1e-12);
     kbi_budget_add(&b, &o, 2, 3), CHECK_REAL(b.shares, 15 + 3 * 4, 1e-12), CHECK_REAL(b.cases, 16, 1e-12); // rounds
@@ -70,22 +69,20 @@ static void test_budget(void) {
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 2, 1e-12);
     o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
     o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
-    CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // no time is left
+    CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12);
     // The run ends when the time of --budget has passed. If a batch needs several processes, the first process
     // stops early: it leaves the second process as much time as the first process used.
     CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
     CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
     CHECK(kbi_budget_over(&b, 2, 3, 0, b.until));
-    b.begun = false, CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until)); // the first group is always measured
+    b.begun = false, CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until));
 }
 
-// Returns the progress line for this estimate of the remaining seconds.
 static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
-    // two groups are allowed 50 s each; the first has ended and the second begins
     p.allowed = 100, p.finished = 50, p.current = 50;
     p.group_began = 10;
     p.took = estimated;
@@ -172,8 +169,7 @@ int main(void) {
                            "%s, %d x %d: %.2f times the true time at the end", runs[i].name, groups[g], cases[c],
                            r.late);
             }
-    // The first estimate of the remaining time is computed from the options alone. each case takes half a second
-    // of warm-up and one second of samples
+    // The first estimate comes from the options: half a second of warm-up and one second of samples per case.
     CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--fast").first, 3, 1e-9);
     // a group of two implementations has two warm-ups, and the A/A control measures the baseline a second time

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the file of tuned choices (kbk_tune of kbench_kernels.cuh) without a GPU: reading the file, writing it, and
-   looking up a choice. Some lines of the file are truncated, or were written by another program, by another
-   version, or for another GPU.
-   Several processes append to one file at the same time. */
+/* Tests the file of tuned choices (kbk_tune of kbench_kernels.cuh) without a GPU. Some lines of the file are
+   truncated, or were written by another program, by another version, or for another GPU. Several processes append
+   to one file at the same time. */
 // a program of its own: it includes kbench_kernels.cuh instead of kit.h
 #include "test.h"
 #include "kbench_kernels.cuh"

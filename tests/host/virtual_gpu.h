@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
-// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
-// longer for launches with many kernels. Two pairs of events around the same work give different times. A closed
-// launch gate blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA
-// runtime, the driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. It simulates the disturbances of a real device:
+// event overhead and its drift, the cost of loading arguments after an eviction, and longer event times for
+// launches with many kernels. Two pairs of events around the same work give different times. A closed launch gate
+// blocks the stream. This file includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the
+// driver, NVML, CUPTI and cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// These functions replace system functions that kbench calls, so that a test can make the calls fail. kbench
-// allocates a stack for each suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With
-// VIRTUAL_SYSTEM_V, a handler that signal() sets is removed after its first signal. fork fails on request. dlopen
-// finds the simulated CUDA libraries.
+// These functions replace system functions, so that a test can make them fail. kbench allocates a stack for each
+// suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With VIRTUAL_SYSTEM_V, a handler that
+// signal() sets is removed after its first signal. fork fails on request. dlopen finds the simulated CUDA
+// libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
@@ -88,7 +88,7 @@ static int virtual_dlclose(void* library);
 
 // --- the runtime ---
 
-typedef struct function { // a kernel function, or a kernel node of a graph, with its launch properties
+typedef struct function {
     char name[64];
     size_t bytes;                // of its arguments
     int blocks, threads, shared; // number of blocks, threads per block, bytes of shared memory; 0: not set
@@ -96,7 +96,6 @@ typedef struct function { // a kernel function, or a kernel node of a graph, wit
     bool dry; // cannot write
 } function;
 
-// Kernels of the self-test: row k holds the kernels of the k-th loaded module.
 static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
@@ -109,13 +108,13 @@ typedef struct operation {
     double ns;
     struct CUevent_st* event;
     volatile unsigned* flag;
-    int* counter; // a counter to which a kernel adds 1; or NULL
+    int* counter;
     unsigned correlation;
-    enum cudaMemcpyKind way; // of a copy
+    enum cudaMemcpyKind way; // direction of a copy
 } operation;
 
 struct CUevent_st {
-    int index; // of its pair
+    int index;
     double stamp;
 };
 struct CUgraph_st {
@@ -135,9 +134,9 @@ struct CUstream_st {
 
 static struct device {
     double now;   // ns
-    double drift; // drift of the event overhead, ns
+    double drift;
     int launches, events;
-    int device;            // the device chosen by this process
+    int device;
     // evicted: the caches do not hold the kernel arguments; pending: an event waits for its kernel
     bool evicted, pending;
     int cluster;           // cluster size of the next launch, in blocks
@@ -146,14 +145,14 @@ static struct device {
     bool aside;            // a kernel left persisting data in L2, which survives evictions
     double cycles;         // SM clock in cycles per ns (GHz); 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
-    bool no_copies;        // copies fail
+    bool no_copies;
     bool preempted;        // the next cudaDeviceSynchronize takes 200 us longer, because the host is preempted
     bool busy;             // every cudaDeviceSynchronize takes 200 us longer, because another stream is busy
     struct CUgraph_st* capture;
     // spoiled: error that invalidated the stream capture; last: the value that cudaGetLastError returns
     cudaError_t spoiled, last;
-    cudaError_t broken;        // a kernel failed: all later calls fail
-    bool reset;                // the device was reset, so objects created before the reset are invalid
+    cudaError_t broken;
+    bool reset;
     cudaStream_t destroyed;
     size_t used;
     bool zeros; // the last memset wrote zeros
@@ -190,7 +189,6 @@ static cudaError_t did(cudaError_t e) {
     return e;
 }
 
-// Returns whether a stream capture is active; if so, the capture fails.
 static bool forbidden(void) {
     if (gpu.capture) did(gpu.spoiled = cudaErrorStreamCaptureUnsupported);
     return gpu.capture != NULL;
@@ -208,11 +206,11 @@ typedef union activity {
 static struct tracing {
     void (*request)(uint8_t**, size_t*, size_t*);
     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
-    unsigned on; // bit k is set if activity records of kind k are enabled
-    double host; // host clock, ns
+    unsigned on;
+    double host;
     unsigned correlations;
     bool switched; // CUPTI tracing was switched on or off since the last kernel launch
-    int kernels;   // number of kernels of the timed block that CUPTI has recorded
+    int kernels;
     activity records[1 << 14];
     int n;
 } tracing;
@@ -248,7 +246,7 @@ static void trace(const operation* o, double start) {
     if (r && o->kind == KERNEL) {
         r->kernel.start = (uint64_t)start;
         r->kernel.end = (uint64_t)(start + o->ns);
-        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // the record of every n-th kernel is lost
+        const char* loses = getenv("VIRTUAL_CUPTI_LOSES");
         bool own = strncmp(o->of->name, "kbi_", 4) == 0;
         if (loses && !own && ++tracing.kernels % atoi(loses) == 0) r->kernel.start = r->kernel.end = 0;
         r->kernel.name = o->of->name;
@@ -321,7 +319,7 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
 
 static struct calling {
     void (*called)(void*, int, uint32_t, const void*);
-    unsigned on; // bit k is set if callback domain k is enabled
+    unsigned on;
 } calling;
 static int call_subscribe(void** subscriber, void (*called_back)(void*, int, uint32_t, const void*), void* user) {
     called(__func__);
@@ -374,8 +372,7 @@ static double metric(const char* name) {
     return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
 }
 
-// Simulates every function of CUPTI's range profiler; `name` is the name of the simulated function. Parameter
-// structures must have the sizes that CUPTI defines.
+// Parameter structures must have the sizes that CUPTI defines.
 static int range_do(const char* name, uint64_t* w) {
     called(name);
     static char image[64];
@@ -383,7 +380,7 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) // a second call of cuptiProfilerInitialize returns an error
+    if (RANGE("cuptiProfilerInitialize"))
         return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
@@ -464,7 +461,6 @@ static double cost_of_shape(const function* f) {
            110.0 * !f->dry;
 }
 
-// Writes the trace of a simulated external profiler to the file VIRTUAL_LAUNCHES.
 static void see(const char* what, int blocks, double ns) {
     FILE* f = virtual_launches ? fopen(virtual_launches, "a") : NULL;
     if (f) fprintf(f, "%s\t%d\t%.0f\t%.0f\n", what, blocks, gpu.now, ns), fclose(f);
@@ -486,7 +482,6 @@ static void execute(const operation* o, int kernels_behind) {
         while (!*o->flag && kbi_now() - began < limit)
             usleep(200); // waits until the host or the watchdog opens the launch gate
     } else if (o->kind == EVENT) {
-        // each pair of events has its own time offset
         o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index;
         gpu.now += 11;
         gpu.pending = true;
@@ -536,7 +531,6 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
-// returns an error if the stream was destroyed or the device was reset; otherwise cudaSuccess
 static cudaError_t gone(cudaStream_t s) {
     if (gpu.reset) return cudaErrorContextIsDestroyed;
     return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
@@ -569,13 +563,12 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    // simulates a tool that waits for the end of every kernel launch
     if (virtual_tool && o.kind == KERNEL) drain(s);
-    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
+    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s);
     if (o.kind == KERNEL) tracing.switched = false;
-    if (o.kind == WAIT || s->n) // the launch gate is closed, so later work in the stream waits
+    if (o.kind == WAIT || s->n)
         s->queue[s->n++] = o;
-    else { // the host takes 3 us for a launch
+    else {
         gpu.now += 3000;
         execute(&o, 0);
     }
@@ -806,7 +799,7 @@ cudaError_t cudaDeviceSynchronize(void) {
     called(__func__);
     api("cudaDeviceSynchronize", "cuCtxSynchronize_v2", 0, 0, 0, 0, NULL, 0);
     if (gpu.preempted || gpu.busy) usleep(200);
-    gpu.preempted = false; // only one wait is prolonged by preemption
+    gpu.preempted = false;
     return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
@@ -872,14 +865,14 @@ static void node_says(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     static uint64_t zeros[512];
     static void* given[] = { zeros };
     if (node_of(n)->of->dry && node_of(n)->of->bytes) p->kernelParams = given;
-    if (strcmp(node_of(n)->of->name, "boxed") == 0) { // 7 x 5 x 3 blocks and 32 x 4 x 2 threads
+    if (strcmp(node_of(n)->of->name, "boxed") == 0) {
         p->gridDim.x = 7, p->gridDim.y = 5, p->gridDim.z = 3;
         p->blockDim.x = 32, p->blockDim.y = 4, p->blockDim.z = 2;
     }
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     called(__func__);
-    node_says(n, p); // fills in the parameters of the node even if this call then fails
+    node_says(n, p);
     return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // launched it
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
@@ -897,8 +890,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    // always fails, so that kbench cannot use cudaGraphKernelNodeGetAttribute: the real function returns
-    // attributes of the compiled kernel instead of attributes of its launch
+    // fails always, because the real function returns attributes of the compiled kernel, not of its launch
     (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }
@@ -916,7 +908,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     operation o = { KERNEL, &whole_graph, 0, NULL, NULL, NULL };
     if (forbidden()) return gpu.spoiled;
     static int launches;
-    for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // 400 ns: the gap between nodes
+    for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400;
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
     if (gpu.at_graph) o.ns += gpu.at_graph();
     if (gpu.cycles > 0) o.ns *= 1.98 / gpu.cycles;
@@ -972,8 +964,7 @@ static int get_function(void** f, void* module, const char* name) {
     return 0;
 }
 // Returns the time of a read in ns. Reading cached data is fast. Reading a buffer larger than L2 evicts the cached
-// data. If the cached data is marked as persisting, an amount of an eighth of the reserved part of L2 is not
-// evicted.
+// data. If the cached data is persisting, an eighth of the reserved part of L2 is not evicted.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
     bool hit = gpu.cached.p && p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
     if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
@@ -1032,11 +1023,11 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
     if (gpu.no_launch && strcmp(of->name, gpu.no_launch) == 0) return 1;
-    if (IS("null")) of->blocks = (int)gx; // a kbi_null launch with several blocks is a marker launch
+    if (IS("null")) of->blocks = (int)gx;
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
-             // the virtual GPU does not check the launch configuration of these kernels
-             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
+             // any launch configuration is accepted for these kernels
+         strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);
@@ -1054,7 +1045,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32 + (spans++ % 3 == 0)) * 32;
         out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : gpu.cycles > 0 ? gpu.cycles : 1.98));
-        o.ns = (double)out[0] + 765 + 16; // launch overhead
+        o.ns = (double)out[0] + 765 + 16;
     }
     return submit(stream, o), 0;
 }
@@ -1101,7 +1092,7 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
-    if (i && virtual_tool) puts("a call was refused"); // imitates the error report of compute-sanitizer
+    if (i && virtual_tool) puts("a call was refused");
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,
@@ -1187,11 +1178,11 @@ static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
     return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
 }
 static int nvml_processes(void* device, unsigned* n, void* out) {
-    called(__func__); // reports one process, or two if VIRTUAL_SHARED is set
+    called(__func__);
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
 static int nvml_reasons(void* device, unsigned long long* mask) {
-    called(__func__); // reason 1: idle
+    called(__func__);
     const char* reasons = getenv("VIRTUAL_THROTTLE");
     return (void)device, *mask = gpu.idle || !reasons ? 1 : strtoul(reasons, NULL, 0), 0;
 }
@@ -1293,7 +1284,7 @@ static void* lt_symbol(const int* library, const char* name) {
 }
 
 static void* virtual_dlopen(const char* name, int mode) {
-    if (!name) return dlopen(name, mode); // the program itself
+    if (!name) return dlopen(name, mode);
     const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
     if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
     if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
@@ -1301,7 +1292,7 @@ static void* virtual_dlopen(const char* name, int mode) {
         if (atoi(dot + 1) == lt_version[i] && strstr(versions, dot + 1)) return &lt_version[i];
     return NULL;
 }
-// a simulated library was never opened, so only real libraries are closed
+// a simulated library has no real handle to close
 static int virtual_dlclose(void* library) {
     return library == &lt_version[0] || library == &lt_version[1] ? 0 : dlclose(library);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests that the source of the fill kernel and kbi_fill_host of kbench.h give the same bits. The test covers every
-// dtype and kind, several lengths, alignments, seeds and tensors, and elements with large indices. In this test,
-// the source of the fill kernel runs on the host (fill.cu).
+// dtype and kind, several lengths, alignments, seeds and tensors, and elements with large indices.
 #include "test.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
@@ -30,7 +29,7 @@ static void test_arrays(int dtype, int kind, uint64_t seed, uint32_t tensor) {
             memset(want, 0xa5, sizeof want);
             engine_fill_host(got + shift, n, (uint32_t)dtype, (uint32_t)kind, seed, tensor);
             kbi_fill_host(want + shift, 0, (int64_t)n, dtype, kind, seed, tensor);
-            bad += memcmp(got, want, bytes + 2 * BESIDE) != 0; // compares the bytes around the filled range, too
+            bad += memcmp(got, want, bytes + 2 * BESIDE) != 0;
         }
     CHECK_INT(bad, 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kbi_fill of engine.cu on the host: runs the code of each thread, one element after another. fill.c compares the bits.
+// kbi_fill of engine.cu on the host: runs the code of each thread, one element after another.
 #define kbi_fill engine_fill // renamed, because kbench.h also has a function named kbi_fill
 #include "engine.cu"
 

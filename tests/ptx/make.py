@@ -12,10 +12,9 @@ that this text is up to date.
 Exit codes: 0: the texts are equal, or were written; 1: the texts differ, although nvcc is the version that the header
 names; 2: the script cannot run; 3: the texts differ, and nvcc is another version.
 
-nvcc writes PTX of the newest version for Turing or later, but the functions of engine.cu need neither. This script
-therefore replaces the PTX version by 6.4 and the target by sm_70. If PTX 6.4 or sm_70 lacked an instruction, ptxas
-would reject the PTX (tests/compile/ptx.sh runs ptxas). The script also shortens the PTX: it removes comments and
-white space, shortens the names of parameters, registers and labels, and joins statements to long lines.
+nvcc's PTX is of the newest version and for Turing or later. The functions of engine.cu need neither, so the script
+lowers both, to 6.4 and sm_70; ptxas rejects PTX that needs more (tests/compile/ptx.sh). The script also shortens the
+PTX: no comments and white space, short names, long lines.
 """
 import argparse
 import difflib
@@ -70,13 +69,11 @@ def nvcc_release(nvcc):
 
 
 def compile_ptx(nvcc):
-    """Compiles engine.cu to PTX for the oldest GPU that nvcc supports, but not older than sm_70. Returns the
-    PTX."""
     arches = sorted(int(a) for a in re.findall(r"compute_(\d+)\b", output(nvcc, "--list-gpu-arch")))
     arch = next((a for a in arches if a >= ARCH), None) or stop("%s knows no GPU since Volta" % nvcc)
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "engine.ptx")
-        # no contraction and no flush to zero, because the device must compute the same bits as the host
+        # the device must compute the same bits as the host
         output(nvcc, "-ptx", "-std=c++14", "-arch=compute_%d" % arch, "-fmad=false", "-ftz=false", "-prec-div=true",
                "-prec-sqrt=true", SOURCE, "-o", out)
         with open(out) as f:
@@ -84,7 +81,6 @@ def compile_ptx(nvcc):
 
 
 def statements(body):
-    """Returns the statements, labels and declarations of a function body, each as a string with single spaces."""
     body = re.sub(r"//[^\n]*", "", body)
     found = []
     for line in body.split("\n"):
@@ -125,7 +121,6 @@ def straighten(lines):
 
 
 def layout(lines):
-    """Joins PTX statements to lines that are as long as kbench.h allows."""
     out = []
     for s in lines:
         if out and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
@@ -136,7 +131,6 @@ def layout(lines):
 
 
 def shortened(name, text):
-    """Shortens the names of parameters (p0, p1, ...) and registers, and removes needless blanks."""
     text = re.sub(r"\b%s_param_(\d+)" % name, r"p\1", text)
     for long, short in (("rd", "d"), ("fd", "g"), ("rs", "h")):
         text = re.sub(r"%%%s(?=\d|<)" % long, "%" + short, text)
@@ -145,14 +139,12 @@ def shortened(name, text):
 
 
 def head_of(name, text):
-    """Returns the head of a PTX kernel as a list of strings, one for each parameter. A line of kbench.h may end
-    only after one of these strings."""
+    """A line of kbench.h may end only after one of these strings."""
     text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
     return (".visible .entry %s(%s){" % (name, shortened(name, text))).replace(",", ",\n").split("\n")
 
 
 def lower(ptx):
-    """Returns (name, head, statements) of each kernel in nvcc's PTX."""
     entry = re.compile(r"^\.visible \.entry (\w+)\(([^)]*)\)\s*\{\n(.*?)^\}$", re.M | re.S)
     rest = re.sub(r"//[^\n]*", "", entry.sub("", ptx))
     if re.sub(r"\.version \S+|\.target \S+|\.address_size 64|\s", "", rest):
@@ -167,16 +159,15 @@ def lower(ptx):
 
 
 def comments(source):
-    """Returns the signature of each kernel: the comment above the kernel in the source, up to the colon."""
+    """The signature is the comment above the kernel, up to the colon."""
     above = re.compile(r'((?:^//[^\n]*\n)+)extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(', re.M)
     return {name: " ".join(re.sub(r"^// ?", "", text, flags=re.M).split()).split("):")[0] + ")"
             for text, name in above.findall(source)}
 
 
 def repeated(lines):
-    """Finds a group of statements that is repeated several times in a row, and that saves the most statements if
-    it is written only once. Returns None, or (index of the first statement, number of statements in the group,
-    number of repetitions)."""
+    """Finds the repeated group of statements that saves most if written only once. Returns (index of the first
+    statement, number of statements in the group, number of repetitions), or None."""
     best = None
     for start in range(len(lines)):
         for period in range(4, 33):
@@ -193,7 +184,6 @@ def literal(line):
 
 
 def pieces(lines):
-    """Returns lines of C: string literals of at most LITERAL characters, with a comma after each literal."""
     out, length = [], 0
     for i, line in enumerate(lines):
         length += len(line)
@@ -207,8 +197,7 @@ def pieces(lines):
 
 
 def macro_of(name, head, lines):
-    """Returns two lists of C lines: the macro that holds the repeated statements of a kernel, and the kernel
-    itself."""
+    """The first list is the macro with the repeated statements."""
     found = repeated(lines)
     if not found:
         return [], pieces(layout(head + lines + ["}\n"]))
@@ -259,7 +248,6 @@ def block(release, ptx, source, own):
 
 
 def find_block(path):
-    """Returns all lines of a header, and the indices of the first and the last generated line."""
     try:
         with open(path) as f:
             lines = f.read().split("\n")
@@ -275,7 +263,6 @@ def find_block(path):
 
 
 def header_text(lines):
-    """Returns the PTX in the generated lines, one module after the other."""
     macros, name = {}, None
     out = []
     for line in lines:

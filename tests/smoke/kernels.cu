@@ -3,9 +3,7 @@
    selects some of the kernels, so that make can compile several parts in parallel. KBK_NO_REGISTRY leaves out the
    kernel tables, so that only the selected launchers are compiled.
 
-       nvcc -std=c++17 -O1 -arch=native -I. -DPART=1 tests/smoke/kernels.cu -o kernels_1 && ./kernels_1
-
-   Prints a line "pass", "FAIL" or "skip" for each kernel; exit code 1 after a failure. */
+       nvcc -std=c++17 -O1 -arch=native -I. -DPART=1 tests/smoke/kernels.cu -o kernels_1 && ./kernels_1 */
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
 #include <stdio.h>
@@ -79,8 +77,7 @@ static void* zeros(size_t count, size_t size) {
     exit(1);
 }
 
-// Launches the kernel twice, to test that a second launch with the same workspace is also correct. Returns NULL if
-// the results are correct, otherwise an error message.
+// The second launch tests that a used workspace is no problem. Returns NULL or an error message.
 static const char* run(const kernel* k, const kbk_op* op) {
     static char text[400];
     static kbk_tensor tensors[KBK_MAX_TENSORS];
@@ -103,7 +100,7 @@ static const char* run(const kernel* k, const kbk_op* op) {
         if (t->role == KBK_IN) {
             kbk_fill(t, ins, k->dtype, 42, 0, t->count, values);
             kbk_narrow(t->kind, k->dtype, values, host, t->count);
-            // the reference computes from the input values as stored, that is, rounded to dtype
+            // the reference gets the inputs as stored, rounded to dtype
             kbk_widen(t->kind, k->dtype, host, values, t->count);
             CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyDefault));
             in[ins] = values, a.in[ins++] = device;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Times from Python on a GPU, for make smoke-gpu: python_times.py LIBRARY COLD_MS HOT_MS.
 
-LIBRARY contains launch_scale (scale.cu). The arguments after LIBRARY are the times that a C program measured
-for the kernel of scale.cu. Prints a line "pass", "FAIL" or "skip" for each check; exit code 1 after a failure.
+LIBRARY contains launch_scale (scale.cu). The arguments after LIBRARY are the times that a C program measured for
+the kernel of scale.cu.
 """
 import ctypes
 import sys

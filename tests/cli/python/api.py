@@ -84,7 +84,6 @@ def contests():
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
-    # text from an untrusted source, such as a record loaded from a file
     evil = "\x1b[5m\u202e\x9b\n::error::x ##[error]<b>"
     loaded = kbench.Record(dict(one.to_dict(), name="::error::x", message=evil))
     shown = "\\x1b[5m\\u202e\\x9b ::error::x \\x23#[error]"
@@ -244,7 +243,7 @@ def records():
     kbench.save(r, path)
     again = kbench.load(path)
     check("saved and read", [v.to_dict() for v in again] == [v.to_dict() for v in r])
-    # schema 2: the key mode combines cache state and timer, and shared_buffers is named stage_shared
+    # schema 2: `mode` is cache and timer, and stage_shared is today's shared_buffers
     older = os.path.join(scratch, "older.json")
     for mode, want in (
         ("cold", ("cold", "events")),
@@ -360,7 +359,7 @@ def triton_faces():
             "perf_report: the column Diff holds the second curve minus the first",
             [r["Diff"] for r in rows] == [-11.5, -95.5], rows,
         )
-    class Plot:  # of matplotlib
+    class Plot:  # as in matplotlib
         def __getattr__(self, name):
             return lambda *a, **o: open(a[0], "w").close() if name == "savefig" else None
 
@@ -461,8 +460,7 @@ print(codes, text.count("1 case: 1 ok"), "sums" in text)
 
 
 def streams():
-    """kbench's stream becomes the current stream of the installed libraries; fake modules record the order of the
-    calls."""
+    """kbench's stream becomes the current stream of the installed libraries."""
     told = []
 
     class Stand:
@@ -510,7 +508,6 @@ def streams():
 
 
 def described():
-    """Every public function has a docstring. kbench.time has the same keyword arguments as kbench.compare."""
     import inspect
 
     import kbench_kernels
@@ -544,7 +541,7 @@ def described():
 
 
 def names():
-    """Everything that kbench.h documents for programs is exported by the library under the same name."""
+    """The library exports everything that kbench.h documents for programs."""
     with open(kbench._find_header()) as f:
         api = f.read().partition("\n  >>cxx ")[0]
     found = set(re.findall(r"^(?:KBI_\w+(?:\(.*?\))? )?[a-z]\w*(?: \w+)*[ *]+(kb_\w+)\(", api, re.M))

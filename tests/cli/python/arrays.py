@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Candidates with numpy arrays: tricks and honest functions. The decorator of a trick names flags, of which the
-judge must raise at least one. The judge must raise no flag for an honest function."""
+"""Candidates with numpy arrays: tricks and honest functions. The decorator of a trick names flags, of which the judge
+must raise at least one."""
 
 import numpy
 from array_task import reference

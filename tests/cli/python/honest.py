@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Correct functions with unusual but honest behaviour. The judge must accept every function in honest.py."""
+"""Correct functions with unusual but honest behaviour; the judge must accept each."""
 
 import threading
 

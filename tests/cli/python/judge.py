@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Runs the judge on tricks and honest functions. Arguments: one or more of "tricks", "honest", "others", "stage",
-"lists", "arrays", "tensors". Prints FAIL lines and, last, the numbers of passed and failed checks."""
+"lists", "arrays", "tensors"."""
 
 import collections
 import math
@@ -74,8 +74,6 @@ def honest():
 
 
 def others():
-    """Tests tasks whose reference writes into its arguments, tasks that generate their own inputs, and tasks whose
-    inputs are only numbers."""
     at = lambda name: os.path.join(here, name)
     v = kbench.judge(at("honest.py:fills"), task.in_place, task.inputs, max_time=0.1)
     check("in place", v.time_ms and honest_words(v), repr(v))
@@ -160,8 +158,8 @@ def a_judge(allow=()):
 
 
 def errors_of_the_engine(fine):
-    """If an engine error leaves the candidate without a time, the verdict is REJECTED, WRONG or SUSPECT, so it
-    says nothing about speed."""
+    """After an engine error without a time, the verdict is REJECTED, WRONG or SUSPECT, so it says nothing about
+    speed."""
     with open(os.path.join(here, "../../../kbench.h")) as f:
         words = re.findall(r"^    x\((\w+), +ERROR,", f.read(), re.M)
     check("the engine's errors", len(words) == 18 and "ABOVE_ROOF" in words, words)
@@ -253,9 +251,9 @@ def all_of_it():
 
 
 def again_and_fresh():
-    """Tests on simulated machines how the judge compares repeated with new inputs. An honest function must pass on
-    a machine that is slow after a pause, for long periods, or both. A function that caches its results must be
-    found."""
+    """Tests the comparison of times with repeated and with new inputs, on simulated machines. An honest function must
+    pass on a machine that is slow after a pause, for long periods, or both. A function that caches its results must
+    be found."""
     rng, real, rounds = random.Random(7), kbench._timed, 20 if SHORT else 50
 
     for what, keeps, wakes, spell in (
@@ -304,9 +302,8 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """Tests the GPU lock with one judge that holds the shared lock and another that waits for the exclusive lock.
-    A judge that waits for the exclusive lock gets it when the current call of the holder's candidate ends. The
-    holder of the shared lock releases it during a slow call."""
+    """A judge that waits for the exclusive GPU lock gets it when the current call of the holder's candidate ends. The
+    holder of a shared lock releases it during a slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -342,7 +339,6 @@ def makes_room(order):
 
 
 def stand_in():
-    """Creates a fake torch module with the classes that must not be replaced and the settings that the judge reads."""
     import types
 
     torch = types.ModuleType("torch")
@@ -357,7 +353,6 @@ def stand_in():
 
 
 def lists():
-    """Tests inputs whose sizes change in each call, and tensors in a list."""
     def own(rng):
         n = rng.randint(2, 200)
         return tuple([rng.gauss(0, 1) for _ in range(n)] for _ in range(2))
@@ -437,7 +432,6 @@ def arrays():
 
 
 def tensors():
-    """Tests the tolerance of a tensor."""
     try:
         import torch
     except ImportError:
@@ -489,8 +483,6 @@ def rough_inputs(torch):
 
 
 def several_tensors(torch):
-    """Tests outputs of several element types, outputs in a named tuple, outputs that share memory with inputs, and
-    outputs that are not finite."""
     want = torch.ones(3).bfloat16(), torch.tensor([1.0, 2.0])
     known = kbench._with_reference(want, tuple(v.double() for v in want), None, None)
     for got, good in (((1.01, 1.0), True), ((1.1, 1.0), False), ((1.0, 1.001), False)):
@@ -531,7 +523,7 @@ def several_tensors(torch):
 
 def drawn_tensors(torch):
     """Tests that _fill gives every kind of tensor the same random values in the judge's and in the candidate's
-    process. _fill must not change the tensor's version counter."""
+    process."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tests kbench.kernels without a GPU: the kernel table, oracles against known results, checks, errors, and the
-tables of a suite. kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops. With
-NVCC, one group of kernels is compiled."""
+"""Tests kbench.kernels without a GPU: the kernel table, oracles against known results, checks, errors, and the tables
+of a suite. kernels.py SCRATCH OPERATIONS; OPERATIONS is the output of examples/suite.cu --list-ops."""
 
 import contextlib
 import copy
@@ -55,7 +54,6 @@ def near(what, got, want, rtol=1e-12):
 
 
 class OnDevice:
-    """An object with the interface of a GPU array, whose memory is never read."""
 
     def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
         if dtype:
@@ -83,7 +81,6 @@ def table():
     ours = {}
     cases = [(t, k) for t in ("f32", "f16", "bf16") for k in kernels if t in k.dtypes]
     ways = list(dict.fromkeys((k.operation, k.direction) for k in kernels))
-    # sorts by operation in the order of the suite
     cases.sort(key=lambda case: ways.index((case[1].operation, case[1].direction)))
     for dtype, k in cases:
         directions, types, words = ours.setdefault(k.operation, ([], [], []))
@@ -217,7 +214,6 @@ def formulas():
 
 
 def checks():
-    """Tests .check with results that the test computes in f32, as a GPU does."""
     floats = lambda values: array("f", values)  # noqa: E731
     x = floats(random.Random(1).gauss(0, 1) for _ in range(1000))
     y = floats(max(v, 0) for v in x)
@@ -365,7 +361,6 @@ def environment():
 
 
 def faces():
-    """Tests the C functions with invalid arguments."""
     lib, shape = kbench_kernels._host(), kbench_kernels._Shape(rows=1, cols=4)
     at = lib.kbk_row_find(b"softmax", b"fwd", b"onepass")
     check("found", at == lib.rows["softmax", "fwd", "onepass"])
@@ -455,7 +450,7 @@ def tables():
             record("add", "vec", "own", 0.010),
             record("add", "unroll", "own", 0.020),
             record("add", "torch", "user", 0.012),
-            record("add", "triton", "user", None),  # no time, because the output was wrong
+            record("add", "triton", "user", None),
             record("add", "cudart", "vendor", 0.011),
             record("matmul", "mmapipe", "own", None),
         ]
@@ -474,7 +469,7 @@ def tables():
         rows.means() == {"the best peer": (1.1, 1), "PyTorch": (1.2, 1)}, rows.means(),
     )
     # kbench is 4, 1 and 0.5 times as fast as PyTorch, and 2 and 8 times as fast as torch.compile. No mean covers
-    # the row of 8192 columns, for which no peer was measured.
+    # the row of 8192 columns, which has no measured peer.
     several = [(1024, 0.01, 0.04, 0.02), (2048, 0.01, 0.01, None), (4096, 0.01, 0.005, 0.08)]
     several += [(8192, 0.01, None, None)]
     many = kbench_kernels.Contests(
@@ -489,7 +484,7 @@ def tables():
     want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
     want += "4.00 x torch.compile (2 rows)\n"
     check("summary: the means", many.summary().endswith(want), many.summary())
-    # Triton has the best time of one row; the mean "the best peer except Triton" leaves out Triton's time
+    # Triton has the best time of one row
     params = {"batch_size": 8, "sequence_length": 1024, "tensor_dimension": 64}
     three = [("onepass", "own", 0.01), ("triton", "user", 0.02), ("torch", "user", 0.04)]
     more = [record("softmax", name, origin, ms, params=params) for name, origin, ms in three]
@@ -514,8 +509,7 @@ def tables():
 
 
 def graphs():
-    """The table of launches in CUDA graphs lists every peer of a row and explains the times. The table for CUDA
-    graphs holds no time that was measured with events around a single launch."""
+    """The table of launches in CUDA graphs lists every peer of a row and explains the times."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
     rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()
@@ -552,7 +546,6 @@ def graphs():
 
 
 def plans():
-    """Tests which comparisons a suite runs by default, and which comparisons another element type adds."""
     plan = kbench_kernels._plan
     rows = [(name, t, tuple(axes.values())) for name, t, axes in plan(None, None, None)]
     want = [("softmax", "bf16", (8, 1024, 1024)), ("softmax", "bf16", (4, 1024, 16384))]
@@ -583,7 +576,6 @@ def plans():
 
 
 def failing():
-    """If a shape does not fit into memory or a peer raises an exception, only that row of the suite fails."""
     kk, tried = kbench_kernels, []
 
     class Contest:
@@ -781,7 +773,6 @@ def taken(capsule):
 
 
 def lending():
-    """DLPack, both ways."""
     numbers = [1.5, -2.0, 3.0, 4.0, 5.0, 6.0]
     x, held = Lender(numbers, shape=(2, 3)), lambda: len(kbench._exported)  # noqa: E731
     for version in (None, (0, 8), (1, 0), (2, 1)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tests kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, kbench.py measures times as accurately
-as a C program; without CUPTI, the confidence intervals are wider. Ends with "N passed, N failed"."""
+"""Tests kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, kbench.py measures times as accurately as
+a C program; without CUPTI, the confidence intervals are wider."""
 
 import contextlib
 import ctypes
@@ -36,7 +36,6 @@ def known(ns):
 
 
 def in_a_process_of_its_own(**variables):
-    """Returns the record of a kernel that takes 2 us."""
     come, theirs = os.pipe()
     process = os.fork()
     if not process:
@@ -66,9 +65,8 @@ bias = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)[3]
 check("under a profiler, CUPTI is not used", bias == "fitted", bias)
 library = loaded()
 
-# Some library calls return an error under stream capture because of the library's own state. kbench times a
-# function whose capture fails because of a library's state, but does not audit the function. If a function cannot
-# be captured because it synchronizes or copies, kbench does not time the function.
+# Stream capture makes some library calls fail because of the library's own state. Such a function is timed, but
+# not audited. A function that cannot be captured because it synchronizes or copies is not timed.
 library.captures_known = library.handle.captures_known
 library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
 
@@ -113,7 +111,7 @@ check("never ran", never.status == "failed" and STATE in never.message, never.me
 
 
 # Allocations by torch's caching allocator are allowed. kbench reports the blocks that every run allocates. Blocks
-# that only the first run allocates are not reported, because the first run fills caches
+# of the first run alone are not reported, because the first run fills caches.
 given = [0]
 
 
@@ -205,8 +203,8 @@ class Node:
 
 
 class Leaf(Node):
-    """Simulates the autograd node of a leaf tensor. If only the leaf's gradient is computed, autograd does not run
-    the leaf's node, but calls the hooks of the leaf tensor."""
+    """Simulates the autograd node of a leaf tensor. If only the leaf's gradient is computed, autograd skips the
+    leaf's node, but calls the hooks of the leaf tensor."""
 
     def __init__(self, stream):
         super().__init__(stream)
@@ -217,7 +215,6 @@ class Leaf(Node):
 
 
 class Engine:
-    """Simulates PyTorch, which ends the process if a capture fails in PyTorch's own thread."""
 
     def run_backward(self, outputs, *args, **options):
         nodes, streams = [o.grad_fn for o in outputs], set()
@@ -268,7 +265,6 @@ check("backward: do_bench", kbench.do_bench(lambda: functions["other"](of_kbench
 check("backward: the hooks are removed", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)
 del sys.modules["torch"]
 
-# if Triton is installed, the time that Triton's do_bench measured is printed next to kbench's time
 def by_triton(f, **options):
     told.append(options)
     if planted:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions with CUDA calls that stream capture rejects. tests/fixtures/gpu_cases.txt lists the flag or
-// the time that each case must get.
+// Benchmark functions with CUDA calls that stream capture rejects.
 #include "h.cuh"
 #include <thrust/reduce.h>
 #include <thrust/sort.h>

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The library's operations, written in PyTorch differently than in operations.py. The judge must accept every
-function in by_hand.py."""
+"""The library's operations, written in PyTorch differently than in operations.py; the judge must accept each."""
 
 import math
 
@@ -203,8 +202,7 @@ def attention_fwd(q, k, v):
 
 
 def attention_bwd(do, q, k, v, o, lse):
-    """Computes the gradients for one block of queries after another. Uses the inputs `o` and `lse` without
-    computing them again."""
+    """Computes the gradients for one block of queries after another."""
     dq, dk, dv = (torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
     root, keys, values = math.sqrt(q.shape[-1]), wide(k), wide(v)
     for i in range(0, q.shape[-2], 64):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Correct functions with tensors and unusual but honest behaviour. The judge must accept every function in
-honest.py. task: name of the task that the function solves. bytes=None: the judge computes the rate from the bytes
-of all inputs and outputs, and compares this rate with the measured peak."""
+"""Correct functions with tensors and unusual but honest behaviour; the judge must accept each. task: name of the task
+that the function solves. bytes=None: the judge computes the rate from the bytes of all inputs and outputs, and
+compares this rate with the measured peak."""
 
 import threading
 

@@ -45,7 +45,5 @@ def names(which, capability):
 
 
 def unknown():
-    """Returns the names in operations.py that the kernel table does not have, and names that OPERATIONS and
-    NOT_JUDGED share."""
     known = [*OPERATIONS, *NOT_JUDGED]
     return sorted(set(known) - {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tasks for the judge: the library's operations, written in PyTorch, and the inputs of each operation in each
-element type. Each function has the operation's name in the kernel table, such as softmax_fwd. An operation for
-which PyTorch has no function is composed of simpler PyTorch functions."""
+"""Tasks for the judge: the library's operations, written in PyTorch, and the inputs of each operation in each element
+type. Each function has the operation's name in the kernel table, such as softmax_fwd."""
 
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tasks for the judge with tensors: references, and inputs by name. Tensors of GPU tasks are on the GPU."""
+"""Tasks for the judge with tensors: references, and inputs by name."""
 
 import torch
 import torch.nn.functional as F
