@@ -565,7 +565,7 @@ template <class T> struct rotation {
         for (int v = 0; v < TIMED; v++) {
             kbk_args a = at(0);
             on[v] = v == CUBLAS ||
-                    (shown(rungs[v]) && wanted(rungs[v], dtype_of<T>, s) && takes<T>(rungs[v], 0, 0, s, layout));
+                    (shown(rungs[v]) && wanted(rungs[v], dtype_of<T>, s) && takes<T>(rungs[v], 0, 0, NULL, s, layout));
             const char* why = on[v] ? launch<T>(v, &a) : NULL;
             if (why && v != CUBLAS) printf("FAIL: %s: %s\n", rungs[v].name, why), failed++;
             on[v] = on[v] && !why;
