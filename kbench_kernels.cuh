@@ -32,8 +32,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. Launchers that a program calls directly do not check for NULL pointers.
+   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, strides that let elements
+   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL
+   pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -247,18 +248,18 @@
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
 // variant in KBK_TABLE_<group>.
 #define KBKI_GROUPS(group, x) KBKI_GROUPS_1(group, x) KBKI_GROUPS_2(group, x)
-#define KBKI_GROUPS_1(group, x)                                                                                  \
-    group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x)              \
-    group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
+#define KBKI_GROUPS_1(group, x) \
+    group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x) \
+    group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x) \
     group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
 // KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, then f(kbki_end, x) up to 24 calls.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_EACH(f, x, ...) KBKI_EACH_OF(f, x, __VA_ARGS__, KBKI_END_8, KBKI_END_8, KBKI_END_8, kbki_end)
 #define KBKI_EACH_OF(...) KBKI_EACH_24(__VA_ARGS__)
-#define KBKI_EACH_24(f, x, a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, y, z, rest, ...)    \
-    f(a, x) f(b, x) f(c, x) f(d, x) f(e, x) f(g, x) f(h, x) f(i, x) f(j, x) f(k, x) f(l, x) f(m, x) f(n, x)      \
-    f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x)                      \
+#define KBKI_EACH_24(f, x, a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, y, z, rest, ...) \
+    f(a, x) f(b, x) f(c, x) f(d, x) f(e, x) f(g, x) f(h, x) f(i, x) f(j, x) f(k, x) f(l, x) f(m, x) f(n, x) \
+    f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x) \
     KBK_at_most_24_names_not_##rest
 #define KBK_at_most_24_names_not_kbki_end
 // Each name in a list such as KBK_ONLY becomes part of an identifier. If the name is unknown, the identifier is
@@ -308,7 +309,8 @@ enum {
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula, signature, sizes, FLOPs, bytes, check
       signature  tensors with their dimensions; then options with their defaults (no default: required). Dimensions
-                 are sizes of kbk_shape, by the letters of kbk_has_dimension; * is any number of dimensions
+                 are sizes of kbk_shape, by the letters of kbk_has_dimension; * is any number of dimensions. The
+                 dimensions before a bar may have strides (kbk_shape.strides)
       sizes      two strings, for the GPU and for the oracles on the CPU: axes, then the values of each category
       FLOPs,     by hand, for 3 rows, 5 columns, every other size 7 (batch, heads: 1), and 2 bytes per element. A
       bytes      test compares them with the formulas
@@ -324,51 +326,51 @@ enum {
 // Sizes that several operations use.
 #define KBKI_AXES "batch_size x sequence_length x tensor_dimension: "
 #define KBKI_SIZES_CPU KBKI_AXES "small 1x64x256; medium 1x128x512; batch 1,2,8x64x256"
-#define KBKI_SIZES_ROWS                                                                                          \
-    KBKI_AXES "small 2x512x1024; medium 8x1024x1024,4096; large 16x2048x4096; "                                  \
-    "batch 16,32,64,128x512x768",                                                                                \
+#define KBKI_SIZES_ROWS \
+    KBKI_AXES "small 2x512x1024; medium 8x1024x1024,4096; large 16x2048x4096; " \
+    "batch 16,32,64,128x512x768", \
     KBKI_SIZES_CPU
-#define KBKI_SIZES_LOGITS                                                                                        \
-    KBKI_AXES "small 1x512x1024; medium 1x1024x50257; large 4x2048x50304; "                                      \
-    "batch 1,2,4,8x512x32000",                                                                                   \
+#define KBKI_SIZES_LOGITS \
+    KBKI_AXES "small 1x512x1024; medium 1x1024x50257; large 4x2048x50304; " \
+    "batch 1,2,4,8x512x32000", \
     KBKI_SIZES_CPU
-#define KBKI_SIZES_TRANSPOSE                                                                                     \
-    KBKI_AXES "small 1x1024x1024; medium 4x1024x4096; large 16x1024x8192; "                                      \
-    "batch 1,2,4,8x512x768",                                                                                     \
+#define KBKI_SIZES_TRANSPOSE \
+    KBKI_AXES "small 1x1024x1024; medium 4x1024x4096; large 16x1024x8192; " \
+    "batch 1,2,4,8x512x768", \
     KBKI_SIZES_CPU
 #define KBKI_SIZES_NULL "n: small 1", ""
 #define KBKI_SIZES_TRANSFER "n: small 16384; medium 262144; large 67108864", ""
 #define KBKI_SIZES_MEMORY "n: small 2097152; medium 16777216; large 268435456", ""
 #define KBKI_SIZES_CHASE "n: small 4096; medium 1048576; large 268435456", ""
 #define KBKI_SIZES_STRIDED "n x stride: small 65536x1,32; medium 8388608x1,2,4,8,32", ""
-#define KBKI_SIZES_GATHER                                                                                        \
-    "n x among x sequential: small 65536x65536x0,1; medium 4194304x4194304x0,1; "                                \
+#define KBKI_SIZES_GATHER \
+    "n x among x sequential: small 65536x65536x0,1; medium 4194304x4194304x0,1; " \
     "large 33554432x4194304,268435456x0,1", ""
-#define KBKI_SIZES_LOOKUP                                                                                        \
-    "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x512x768x50257; "                      \
-    "medium 16x1024x768x50304; large 16x1024x4096x131072; batch 1,4,16,64x512x768x50304",                        \
+#define KBKI_SIZES_LOOKUP \
+    "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x512x768x50257; " \
+    "medium 16x1024x768x50304; large 16x1024x4096x131072; batch 1,4,16,64x512x768x50304", \
     "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x64x64x256; medium 1x256x256x1024"
-#define KBKI_SIZES_ATTN                                                                                          \
-    "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x8x512x64x0,1; "                   \
-    "medium 4x16x1024x64,128x0,1; large 4x16x4096x128x0,1; batch 1,2,4,8x16x1024x128x1",                         \
+#define KBKI_SIZES_ATTN \
+    "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x8x512x64x0,1; " \
+    "medium 4x16x1024x64,128x0,1; large 4x16x4096x128x0,1; batch 1,2,4,8x16x1024x128x1", \
     "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x2x32x64x0,1"
 #define KBKI_SQUARE KBKI_AXES "small 1x512x512; medium 2x1024x2048; large 4x1024x4096; batch 1,2,4,8x256x1024; "
 #define KBKI_SQUARE_CPU KBKI_AXES "small 1x64x64; medium 1x128x256; batch 1,2,4x64x128; "
 // Shapes whose M, N and K differ: large M; small M, also with rows that are not aligned to 16 bytes; large K;
 // large N.
-#define KBKI_SIZES_MATMUL                                                                                        \
-    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; "                         \
-    "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; "       \
-    "large 16384x4096x4096; large 8192x50304x768; large 256x256x131072; large 16x8192x8192; "                    \
-    "large 8205x5921x2949",                                                                                      \
+#define KBKI_SIZES_MATMUL \
+    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; " \
+    "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; " \
+    "large 16384x4096x4096; large 8192x50304x768; large 256x256x131072; large 16x8192x8192; " \
+    "large 8205x5921x2949", \
     KBKI_SQUARE_CPU "M x N x K: rectangular 256x32x64; rectangular 32x256x61; rectangular 32x48x512"
-#define KBKI_SIZES_E4M3                                                                                          \
-    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1040; "                         \
-    "rectangular 256x256x16384; large 4096x7168x16384",                                                          \
+#define KBKI_SIZES_E4M3 \
+    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1040; " \
+    "rectangular 256x256x16384; large 4096x7168x16384", \
     KBKI_SQUARE_CPU "M x N x K: rectangular 256x32x64; rectangular 32x256x61; rectangular 32x48x512"
-#define KBKI_SIZES_BMM                                                                                           \
-    KBKI_AXES "small 8x128x64; medium 64x256x256; large 128x1024x512; batch 1,8,64,256x512x64; "                 \
-    "batch_size x M x N x K: rectangular 64x1024x64x1024; rectangular 64x1024x1024x64",                          \
+#define KBKI_SIZES_BMM \
+    KBKI_AXES "small 8x128x64; medium 64x256x256; large 128x1024x512; batch 1,8,64,256x512x64; " \
+    "batch_size x M x N x K: rectangular 64x1024x64x1024; rectangular 64x1024x1024x64", \
     KBKI_SQUARE_CPU "batch_size x M x N x K: rectangular 4x64x16x64; rectangular 4x64x64x16"
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
@@ -380,386 +382,386 @@ enum {
 #define KBKI_CUBLAS(row)
 #endif
 
-#define KBK_OPS_memory(row)                                                                                      \
-    row(copy, run, KBK_MAP, none, "y = x", "x[*] -> y[*]", KBKI_SIZES_MEMORY, 0, 2 * 30, KBKI_EXACT)             \
-    row(fill, run, KBK_MAP, none, "y = 1", "-> y[*]", KBKI_SIZES_MEMORY, 0, 30, KBKI_EXACT)                      \
-    row(read, run, KBK_SUM, read, "fold = exclusive or of the bits of x", "x[*] -> fold[]",                      \
-        KBKI_SIZES_MEMORY, 0, 30 + 4, KBKI_EXACT)                                                                \
-    row(triad, run, KBK_MAP, none, "y = a + 3 b", "a[*] b[*] -> y[*]", KBKI_SIZES_MEMORY, 2 * 15, 3 * 30,        \
+#define KBK_OPS_memory(row) \
+    row(copy, run, KBK_MAP, none, "y = x", "x[*] -> y[*]", KBKI_SIZES_MEMORY, 0, 2 * 30, KBKI_EXACT) \
+    row(fill, run, KBK_MAP, none, "y = 1", "-> y[*]", KBKI_SIZES_MEMORY, 0, 30, KBKI_EXACT) \
+    row(read, run, KBK_SUM, read, "fold = exclusive or of the bits of x", "x[*] -> fold[]", \
+        KBKI_SIZES_MEMORY, 0, 30 + 4, KBKI_EXACT) \
+    row(triad, run, KBK_MAP, none, "y = a + 3 b", "a[*] b[*] -> y[*]", KBKI_SIZES_MEMORY, 2 * 15, 3 * 30, \
         KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_memory(row)                                                                                    \
-    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
-    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight")              \
-    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                     \
-    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")            \
-    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
-    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
+#define KBK_TABLE_memory(row) \
+    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses") \
+    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight") \
+    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out") \
+    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync") \
+    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread") \
+    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words") \
     row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, last CTA folds the parts") \
-    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
-    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
-    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight")            \
+    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight") \
+    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses") \
+    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight") \
     row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")
 
-#define KBK_OPS_access(row)                                                                                      \
-    row(strided, run, KBK_PICK, none, "y[i] = x[i stride]", "x[X] -> y[N]; stride=",                             \
-        KBKI_SIZES_STRIDED, 0, 2 * 30, KBKI_EXACT)                                                               \
-    row(gather, run, KBK_PICK, none, "y[i] = x[idx[i]]", "x[A] idx[*] -> y[*]",                                  \
-        KBKI_SIZES_GATHER, 0, 15 * (8 + 2) + 7 * 2, KBKI_EXACT)                                                  \
+#define KBK_OPS_access(row) \
+    row(strided, run, KBK_PICK, none, "y[i] = x[i stride]", "x[X] -> y[N]; stride=", \
+        KBKI_SIZES_STRIDED, 0, 2 * 30, KBKI_EXACT) \
+    row(gather, run, KBK_PICK, none, "y[i] = x[idx[i]]", "x[A] idx[*] -> y[*]", \
+        KBKI_SIZES_GATHER, 0, 15 * (8 + 2) + 7 * 2, KBKI_EXACT) \
     row(chase, run, KBK_PICK, chase, "i = x[i], 16384 times", "x[N] -> walk[2]", KBKI_SIZES_CHASE, 0, 4 * 16384, \
         KBKI_EXACT)
-#define KBK_TABLE_access(row)                                                                                    \
-    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
-    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")          \
-    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
-    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")            \
+#define KBK_TABLE_access(row) \
+    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread") \
+    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread") \
+    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread") \
+    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads") \
     row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, dependent loads")
 
-#define KBK_OPS_transfer(row)                                                                                    \
-    row(h2d, run, KBK_MAP, none, "y = x, host to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30,            \
-        KBKI_EXACT)                                                                                              \
-    row(d2h, run, KBK_MAP, none, "y = x, device to host", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30,            \
-        KBKI_EXACT)                                                                                              \
-    row(d2d, run, KBK_MAP, none, "y = x, device to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 2 * 30,      \
-        KBKI_EXACT)                                                                                              \
+#define KBK_OPS_transfer(row) \
+    row(h2d, run, KBK_MAP, none, "y = x, host to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30, \
+        KBKI_EXACT) \
+    row(d2h, run, KBK_MAP, none, "y = x, device to host", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30, \
+        KBKI_EXACT) \
+    row(d2d, run, KBK_MAP, none, "y = x, device to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 2 * 30, \
+        KBKI_EXACT) \
     row(alloc, run, KBK_MAP, none, "allocate and free n elements", "-> usable[]; n=", KBKI_SIZES_TRANSFER, 0, 4, \
-        KBKI_EXACT)                                                                                              \
+        KBKI_EXACT) \
     row(null, run, KBK_MAP, none, "nothing", "-> nothing[]", KBKI_SIZES_NULL, 0, 0, KBKI_EXACT)
-#define KBK_TABLE_transfer(row)                                                                                  \
-    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
-    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
-    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
-    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
-    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
-    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
-    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
+#define KBK_TABLE_transfer(row) \
+    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver") \
+    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA") \
+    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory") \
+    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver") \
+    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA") \
+    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory") \
+    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy") \
+    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync") \
+    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree") \
     row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns memory to the driver") \
-    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
+    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory") \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 
-#define KBK_OPS_elementwise(row)                                                                                 \
-    row(add, fwd, KBK_MAP, none, "y = a + b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                  \
-        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                                                          \
-    row(mul, fwd, KBK_MAP, none, "y = a b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                    \
-        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                                                          \
-    row(div, fwd, KBK_MAP, none, "y = a / b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                  \
+#define KBK_OPS_elementwise(row) \
+    row(add, fwd, KBK_MAP, none, "y = a + b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
+        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(mul, fwd, KBK_MAP, none, "y = a b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
+        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(div, fwd, KBK_MAP, none, "y = a / b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
         KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0))
-#define KBK_TABLE_elementwise(row)                                                                               \
-    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
-    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")         \
-    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
-    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
+#define KBK_TABLE_elementwise(row) \
+    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight") \
+    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)") \
+    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight") \
+    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
     row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")
 
-#define KBK_OPS_activation(row)                                                                                  \
-    row(relu, fwd, KBK_MAP, none, "y = x < 0 ? 0 : x", "x[*] -> y[*]", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)  \
-    row(gelu_erf, fwd, KBK_MAP, none, "y = 0.5 x (1 + erf(x / sqrt 2))", "x[*] -> y[*]",                         \
-        KBKI_SIZES_ROWS, 5 * 15, 2 * 30, KBKI_CHECK_ACTIVATION)                                                  \
-    row(gelu_erf, bwd, KBK_MAP, none, "dx = dy (Phi(x) + x phi(x))", "dy[*] x[*] -> dx[*]",                      \
-        KBKI_SIZES_ROWS, 11 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)                                             \
-    row(gelu_tanh, fwd, KBK_MAP, none, "y = 0.5 x (1 + tanh(k x (1 + a x^2)))", "x[*] -> y[*]",                  \
-        KBKI_SIZES_ROWS, 9 * 15, 2 * 30, KBKI_CHECK_ACTIVATION)                                                  \
-    row(gelu_tanh, bwd, KBK_MAP, none, "dx = dy y'(x), y as in fwd", "dy[*] x[*] -> dx[*]",                      \
-        KBKI_SIZES_ROWS, 18 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)                                             \
-    row(silu, fwd, KBK_MAP, none, "y = x / (1 + exp(-x))", "x[*] -> y[*]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30,      \
-        KBKI_CHECK_ACTIVATION)                                                                                   \
-    row(silu, bwd, KBK_MAP, none, "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))", "dy[*] x[*] -> dx[*]",     \
+#define KBK_OPS_activation(row) \
+    row(relu, fwd, KBK_MAP, none, "y = x < 0 ? 0 : x", "x[*] -> y[*]", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT) \
+    row(gelu_erf, fwd, KBK_MAP, none, "y = 0.5 x (1 + erf(x / sqrt 2))", "x[*] -> y[*]", \
+        KBKI_SIZES_ROWS, 5 * 15, 2 * 30, KBKI_CHECK_ACTIVATION) \
+    row(gelu_erf, bwd, KBK_MAP, none, "dx = dy (Phi(x) + x phi(x))", "dy[*] x[*] -> dx[*]", \
+        KBKI_SIZES_ROWS, 11 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD) \
+    row(gelu_tanh, fwd, KBK_MAP, none, "y = 0.5 x (1 + tanh(k x (1 + a x^2)))", "x[*] -> y[*]", \
+        KBKI_SIZES_ROWS, 9 * 15, 2 * 30, KBKI_CHECK_ACTIVATION) \
+    row(gelu_tanh, bwd, KBK_MAP, none, "dx = dy y'(x), y as in fwd", "dy[*] x[*] -> dx[*]", \
+        KBKI_SIZES_ROWS, 18 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD) \
+    row(silu, fwd, KBK_MAP, none, "y = x / (1 + exp(-x))", "x[*] -> y[*]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30, \
+        KBKI_CHECK_ACTIVATION) \
+    row(silu, bwd, KBK_MAP, none, "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))", "dy[*] x[*] -> dx[*]", \
         KBKI_SIZES_ROWS, 8 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)
-#define KBK_TABLE_activation(row)                                                                                \
-    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                         \
-    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
-    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial")        \
-    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
-    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
-    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14")           \
-    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
-    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
+#define KBK_TABLE_activation(row) \
+    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial") \
+    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial") \
+    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial") \
+    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
+    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14") \
+    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
+    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
     row(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 
-#define KBK_OPS_dropout(row)                                                                                     \
-    row(dropout, fwd, KBK_MAP, none, "y = keep ? x / (1 - p) : 0", "x[*] -> y[*]; p=0.1 seed=0",                 \
-        KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)                                                                 \
-    row(dropout, bwd, KBK_MAP, none, "dx = keep ? dy / (1 - p) : 0, same mask as fwd",                           \
+#define KBK_OPS_dropout(row) \
+    row(dropout, fwd, KBK_MAP, none, "y = keep ? x / (1 - p) : 0", "x[*] -> y[*]; p=0.1 seed=0", \
+        KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT) \
+    row(dropout, bwd, KBK_MAP, none, "dx = keep ? dy / (1 - p) : 0, same mask as fwd", \
         "dy[*] -> dx[*]; p=0.1 seed=0", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)
-#define KBK_TABLE_dropout(row)                                                                                   \
-    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+#define KBK_TABLE_dropout(row) \
+    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element") \
     row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
-    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")                      \
-    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight") \
+    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element") \
     row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
     row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")
 
-#define KBK_OPS_softmax(row)                                                                                     \
-    row(softmax, fwd, KBK_ROWS, none, "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)",            \
-        "x[*,C] -> y[*,C]", KBKI_SIZES_ROWS, 5 * 15 + 3, 2 * 30,                                                 \
-        KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))                                                      \
-    row(softmax, bwd, KBK_ROWS, none, "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])",                       \
-        "dy[*,C] y[*,C] -> dx[*,C]", KBKI_SIZES_ROWS, 4 * 15, 3 * 30,                                            \
+#define KBK_OPS_softmax(row) \
+    row(softmax, fwd, KBK_ROWS, none, "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)", \
+        "x[*,C] -> y[*,C]", KBKI_SIZES_ROWS, 5 * 15 + 3, 2 * 30, \
+        KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(softmax, bwd, KBK_ROWS, none, "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])", \
+        "dy[*,C] y[*,C] -> dx[*,C]", KBKI_SIZES_ROWS, 4 * 15, 3 * 30, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_softmax(row)                                                                                   \
-    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
-    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction")      \
-    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
-    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read")    \
-    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
-    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
-    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
-    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
-    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async")        \
+#define KBK_TABLE_softmax(row) \
+    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes") \
+    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads") \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction") \
+    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read") \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read") \
+    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB") \
+    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes") \
+    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads") \
+    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read") \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async") \
     row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 
-#define KBK_OPS_layernorm(row)                                                                                   \
-    row(layernorm, fwd, KBK_ROWS, none, "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]",                       \
+#define KBK_OPS_layernorm(row) \
+    row(layernorm, fwd, KBK_ROWS, none, "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]", \
         "x[*,C] w[C] b[C] -> y[*,C] mean[*] rstd[*]", KBKI_SIZES_ROWS, 7 * 15 + 4 * 3, 2 * 30 + 2 * 10 + 2 * 12, \
-        KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))                                                      \
-    row(layernorm, bwd, KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db",           \
-        "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]",                                            \
-        KBKI_SIZES_ROWS, 13 * 15 + 2 * 3, 3 * 30 + 3 * 10 + 2 * 12,                                              \
+        KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(layernorm, bwd, KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db", \
+        "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]", \
+        KBKI_SIZES_ROWS, 13 * 15 + 2 * 3, 3 * 30 + 3 * 10 + 2 * 12, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_layernorm(row)                                                                                 \
-    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")         \
-    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
-    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
-    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
-    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+#define KBK_TABLE_layernorm(row) \
+    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes") \
+    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache") \
+    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
+    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched") \
+    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
+    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
-#define KBK_OPS_rmsnorm(row)                                                                                     \
-    row(rmsnorm, fwd, KBK_ROWS, none, "y[r,c] = x[r,c] rstd[r] w[c]", "x[*,C] w[C] -> y[*,C] rstd[*]",           \
-        KBKI_SIZES_ROWS, 4 * 15 + 3 * 3, 2 * 30 + 10 + 12, KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))   \
-    row(rmsnorm, bwd, KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw",                            \
-        "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 9 * 15 + 3, 3 * 30 + 2 * 10 + 12,       \
+#define KBK_OPS_rmsnorm(row) \
+    row(rmsnorm, fwd, KBK_ROWS, none, "y[r,c] = x[r,c] rstd[r] w[c]", "x[*,C] w[C] -> y[*,C] rstd[*]", \
+        KBKI_SIZES_ROWS, 4 * 15 + 3 * 3, 2 * 30 + 10 + 12, KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(rmsnorm, bwd, KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw", \
+        "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 9 * 15 + 3, 3 * 30 + 2 * 10 + 12, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_rmsnorm(row)                                                                                   \
-    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")           \
-    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
-    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
-    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
-    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+#define KBK_TABLE_rmsnorm(row) \
+    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes") \
+    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache") \
+    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
+    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched") \
+    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
+    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
+    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
-#define KBK_OPS_sum(row)                                                                                         \
-    row(sum, run, KBK_SUM, sum, "out = sum(x)", "x[*] -> out[]", KBKI_SIZES_ROWS, 15, 30 + 4,                    \
+#define KBK_OPS_sum(row) \
+    row(sum, run, KBK_SUM, sum, "out = sum(x)", "x[*] -> out[]", KBKI_SIZES_ROWS, 15, 30 + 4, \
         KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0))
-#define KBK_TABLE_sum(row)                                                                                       \
-    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+#define KBK_TABLE_sum(row) \
+    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread") \
     row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
-    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
+    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp") \
     row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")
 
-#define KBK_OPS_mse(row)                                                                                         \
-    row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]",                                   \
-        KBKI_SIZES_ROWS, 3 * 15 + 1, 2 * 30 + 4, KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0))                \
-    row(mse, bwd, KBK_MAP, none, "dx = (2 g / n) (x - y)", "x[*] y[*] g[] -> dx[*]",                             \
+#define KBK_OPS_mse(row) \
+    row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]", \
+        KBKI_SIZES_ROWS, 3 * 15 + 1, 2 * 30 + 4, KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)) \
+    row(mse, bwd, KBK_MAP, none, "dx = (2 g / n) (x - y)", "x[*] y[*] g[] -> dx[*]", \
         KBKI_SIZES_ROWS, 2 * 15 + 2, 3 * 30 + 4, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_mse(row)                                                                                       \
-    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+#define KBK_TABLE_mse(row) \
+    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread") \
     row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
-    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")     \
-    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
+    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums") \
+    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
     row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 
-#define KBK_OPS_weighted_sum(row)                                                                                \
-    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]", "x[*,C] w[C] -> y[*]",        \
-        KBKI_SIZES_ROWS, 2 * 15, 30 + 6 + 10, KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                 \
-    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]",       \
-        "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30 + 6 + 2 * 10,                      \
+#define KBK_OPS_weighted_sum(row) \
+    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]", "x[*,C] w[C] -> y[*]", \
+        KBKI_SIZES_ROWS, 2 * 15, 30 + 6 + 10, KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]", \
+        "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30 + 6 + 2 * 10, \
         KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_weighted_sum(row)                                                                              \
-    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced")                   \
-    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums")     \
-    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding")        \
-    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")              \
-    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")         \
-    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")    \
-    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx")      \
-    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
-    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx")  \
-    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")     \
+#define KBK_TABLE_weighted_sum(row) \
+    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced") \
+    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums") \
+    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding") \
+    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read") \
+    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight") \
+    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw") \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx") \
+    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1") \
+    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx") \
+    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses") \
     row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
 
-#define KBK_OPS_transpose(row)                                                                                   \
-    row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30,  \
+#define KBK_OPS_transpose(row) \
+    row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30, \
         KBKI_EXACT)
-#define KBK_TABLE_transpose(row)                                                                                 \
-    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")        \
+#define KBK_TABLE_transpose(row) \
+    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes") \
     row(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile in shared memory, bank conflicts") \
-    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                    \
+    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts") \
     row(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
 
-#define KBK_OPS_cross_entropy(row)                                                                               \
-    row(cross_entropy, fwd, KBK_ROWS, ce, "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])",        \
-        "x[*,C] t[*] -> loss[*] lse[*]", KBKI_SIZES_LOGITS, 4 * 15 + 3 * 3, 30 + 3 * 12,                         \
-        KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6))                                                \
-    row(cross_entropy, bwd, KBK_ROWS, none, "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))",                  \
-        "x[*,C] t[*] lse[*] g[] -> dx[*,C]", KBKI_SIZES_LOGITS, 3 * 15 + 3, 2 * 30 + 2 * 12 + 4,                 \
-        KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9))                                            \
-    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])",   \
-        "x[*,C] t[*] -> loss[*] dx[*,C]; scale=1.0", KBKI_SIZES_LOGITS, 5 * 15 + 5 * 3, 2 * 30 + 2 * 12,         \
+#define KBK_OPS_cross_entropy(row) \
+    row(cross_entropy, fwd, KBK_ROWS, ce, "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])", \
+        "x[*,C] t[*] -> loss[*] lse[*]", KBKI_SIZES_LOGITS, 4 * 15 + 3 * 3, 30 + 3 * 12, \
+        KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)) \
+    row(cross_entropy, bwd, KBK_ROWS, none, "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))", \
+        "x[*,C] t[*] lse[*] g[] -> dx[*,C]", KBKI_SIZES_LOGITS, 3 * 15 + 3, 2 * 30 + 2 * 12 + 4, \
+        KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)) \
+    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])", \
+        "x[*,C] t[*] -> loss[*] dx[*,C]; scale=1.0", KBKI_SIZES_LOGITS, 5 * 15 + 5 * 3, 2 * 30 + 2 * 12, \
         KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9))
-#define KBK_TABLE_cross_entropy(row)                                                                             \
-    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather")   \
-    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read")         \
-    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
-    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd")             \
-    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards")   \
-    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
+#define KBK_TABLE_cross_entropy(row) \
+    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather") \
+    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read") \
+    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread") \
+    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
+    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread") \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd") \
+    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards") \
+    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read") \
     row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
 
-#define KBK_OPS_embedding(row)                                                                                   \
-    row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]",                     \
-        KBKI_SIZES_LOOKUP, 0, (3 + 3) * 10 + 12, KBKI_EXACT)                                                     \
-    row(embedding, bwd, KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v",           \
-        "dy[*,C] ids[*] -> dW[V,C]; vocabulary=", KBKI_SIZES_LOOKUP, 15, (3 + 7) * 10 + 12,                      \
+#define KBK_OPS_embedding(row) \
+    row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]", \
+        KBKI_SIZES_LOOKUP, 0, (3 + 3) * 10 + 12, KBKI_EXACT) \
+    row(embedding, bwd, KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v", \
+        "dy[*,C] ids[*] -> dW[V,C]; vocabulary=", KBKI_SIZES_LOOKUP, 15, (3 + 7) * 10 + 12, \
         KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0))
-#define KBK_TABLE_embedding(row)                                                                                 \
-    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread")      \
-    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
-    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
+#define KBK_TABLE_embedding(row) \
+    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
+    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses") \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread") \
+    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32") \
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
-#define KBK_OPS_rope(row)                                                                                        \
-    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)",                    \
-        "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
-        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
-                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
+#define KBK_OPS_rope(row) \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)", \
+        "x[R,H,D] cs[R,D] -> y[R,H,D]", \
+        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; " \
+                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128", \
                    "batch_size x sequence_length x heads x tensor_dimension: small 1x64x4x64; medium 1x128x8x64"), \
         6 * 3 * 2, 2 * 30 + 4 * 15, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))
-#define KBK_TABLE_rope(row)                                                                                      \
-    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns")                    \
+#define KBK_TABLE_rope(row) \
+    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns") \
     row(rope,      fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per thread")
 
-#define KBK_OPS_matmul(row)                                                                                      \
-    row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)",                    \
-        "A[M,K] B[K,N] -> C[M,N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,              \
-        KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))                                                       \
-    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16",                \
-        "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4,           \
+#define KBK_OPS_matmul(row) \
+    row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)", \
+        "A[M|K] B[K|N] -> C[M|N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2, \
+        KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)) \
+    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16", \
+        "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4, \
         KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0))
-#define KBK_TABLE_matmul(row)                                                                                    \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows")    \
-    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns")            \
-    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
-    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
-    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles")  \
-    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
-    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")        \
-    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
-    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep")      \
-    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA")             \
-    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory")        \
-    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products")       \
-    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages")  \
-    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
-    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
-    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
-    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed")  \
-    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment")    \
-    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied")   \
+#define KBK_TABLE_matmul(row) \
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows") \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns") \
+    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory") \
+    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread") \
+    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread") \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles") \
+    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles") \
+    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K") \
+    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element") \
+    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep") \
+    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA") \
+    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory") \
+    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products") \
+    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages") \
+    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups") \
+    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands") \
+    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B") \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed") \
+    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage") \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment") \
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied") \
     row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
-    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
-    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
-    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
+    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C") \
+    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32") \
+    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K") \
     row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "tile size by shape (up to 256 x 128); split-K") \
     KBKI_CUBLAS(row(matmul, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")) \
     KBKI_CUBLAS(row(matmul_e4m3, fwd, cublas, 99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation"))
 
-#define KBK_OPS_bmm(row)                                                                                         \
-    row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul",                                          \
-        "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
+#define KBK_OPS_bmm(row) \
+    row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul", \
+        "A[Z,M|K] B[Z,K|N] -> C[Z,M|N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2, \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))
-#define KBK_TABLE_bmm(row)                                                                                       \
-    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
-    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel")    \
+#define KBK_TABLE_bmm(row) \
+    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel") \
     row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
-#define KBK_OPS_attention(row)                                                                                   \
-    row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not",        \
-        "q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] -> o[B,H,S,D] lse[B,H,S]; causal=False",                               \
-        KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0))       \
-    row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse",            \
-        "do[B,H,S,D] q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] o[B,H,S,D] lse[B,H,S] "                                    \
-        "-> dq[B,H,S,D] dk[B,H,S,D] dv[B,H,S,D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12,    \
+#define KBK_OPS_attention(row) \
+    row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not", \
+        "q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] -> o[B,H,S|D] lse[B,H,S]; causal=False", \
+        KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0)) \
+    row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse", \
+        "do[B,H,S|D] q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] o[B,H,S|D] lse[B,H,S] " \
+        "-> dq[B,H,S|D] dk[B,H,S|D] dv[B,H,S|D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12, \
         KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0))
-#define KBK_TABLE_attention(row)                                                                                 \
-    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles")    \
-    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
-    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
-    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
-    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
-    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
-    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate")   \
-    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape")   \
-    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
-    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
+#define KBK_TABLE_attention(row) \
+    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes") \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles") \
+    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs") \
+    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate") \
+    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering") \
+    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization") \
+    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers") \
+    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate") \
+    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape") \
+    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory") \
+    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs") \
+    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate") \
     row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
     row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "like flashmma, with wgmma and TMA") \
     KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "batched GEMMs of cuBLAS, own softmax kernel"))
 
 // The closed list of variant names: a row with any other name does not compile.
-#define KBKI_WORDS(word)                                                                                         \
-    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
-    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
-    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
-    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
-    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
-    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable)          \
+#define KBKI_WORDS(word) \
+    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp) \
+    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split) \
+    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync) \
+    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop) \
+    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash) \
+    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable) \
     word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBKI_OPS_OF(group, row) KBK_OPS_##group(row)
 #define KBKI_TABLE_OF(group, row) KBK_TABLE_##group(row)
@@ -844,6 +846,10 @@ typedef struct kbk_shape {
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
     int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
     uint64_t seed;      // dropout: seed of the random mask
+    // Distances in memory, in elements, of tensor i of the signature: strides[i][0] between rows, strides[i][1] and
+    // [2] between indices of the dimensions further out; 0: contiguous. Only dimensions before a bar in the signature
+    // have strides. The other operations need none: their callers pass complete tensors.
+    int64_t strides[KBK_MAX_TENSORS][3];
 } kbk_shape;
 // Expands to f(member) for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
@@ -982,6 +988,41 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
+// Memory layout of a tensor: sizes of the dimensions, and distances between their indices in elements. Dimension 0
+// is the last one of the signature; its elements are neighbours in memory.
+typedef struct kbk_layout {
+    int dims; // 0: the signature has no bar, so the tensor is contiguous
+    int64_t size[4], step[4];
+} kbk_layout;
+KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor) {
+    kbk_layout l = { 0, { 1, 1, 1, 1 }, { 1, 0, 0, 0 } };
+    const char* p = strchr(op->signature, '[');
+    for (int i = 0; i < tensor && p; i++) p = strchr(p + 1, '[');
+    const char* at = p ? p + strcspn(p, "]") - 1 : NULL;
+    // whether the operand is stored transposed, so that its last two dimensions are exchanged
+    const int turned = op->family == KBK_GEMM && tensor < 2 && s->layout == (tensor ? KBK_NT : KBK_TN);
+    if (!p || !memchr(p, '|', (size_t)(at - p))) return l;
+    for (; at > p; at -= 2, l.dims++)
+        l.size[l.dims < 2 ? l.dims ^ turned : l.dims] = *at == 'H'                 ? s->heads
+                                                        : *at == 'Z' || *at == 'B' ? s->batch
+                                                        : *at == 'K'               ? s->k
+                                                        : *at == 'M' || *at == 'S' ? s->rows
+                                                                                   : s->cols;
+    for (int d = 1; d < l.dims; d++) {
+        l.step[d] = s->strides[tensor][d - 1];
+        // unsigned, because kbk_check_shape rejects products that overflow only afterwards
+        if (!l.step[d]) l.step[d] = (int64_t)((uint64_t)l.size[d - 1] * (uint64_t)l.step[d - 1]);
+    }
+    return l;
+}
+// Returns the distance in memory, in elements, from the first element of a tensor to element number `index`.
+KBK_FN int64_t kbk_offset(const kbk_layout* l, int64_t index) {
+    int64_t at = 0;
+    if (!l->dims) return index;
+    for (int d = 0; d < 4; d++) at += index % l->size[d] * l->step[d], index /= l->size[d];
+    return at;
+}
+
 // Lowest compute capability on which a variant runs. KBK_SM_EXACT: the variant uses instructions that only one
 // architecture has (sm_90a), and runs only there.
 enum {
@@ -1078,9 +1119,29 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
+KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, double limit) {
+    for (int i = 0; i < KBK_MAX_TENSORS; i++) {
+        const int64_t* given = s->strides[i];
+        if (!given[0] && !given[1] && !given[2]) continue;
+        const kbk_layout l = kbk_layout_of(op, s, i);
+        const int empty = !l.size[0] || !l.size[1] || !l.size[2] || !l.size[3];
+        for (int d = 0; d < 4; d++) {
+            // number of elements that the dimensions with smaller strides span
+            double span = 1, step = (double)l.step[d];
+            if (d && given[d - 1] < 0) return "a stride is negative";
+            if (d && given[d - 1] && d >= l.dims) return "this operation has no such stride";
+            if ((double)l.size[d] * step > limit) return "a tensor spans more than 2^56 elements";
+            for (int e = 0; e < l.dims; e++)
+                if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
+                    span += (double)(l.size[e] - 1) * (double)l.step[e];
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+        }
+    }
+    return NULL;
+}
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, or a tensor of more than 2^56 elements. For valid shapes, formulas,
-    oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
+    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1094,7 +1155,7 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_ATTN) most = fmax(most, rows * rows); // the scores
     most *= fmax((double)s->batch, 1) * fmax((double)s->heads, 1);
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "the layout is unknown";
-    return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
+    return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : kbki_check_strides(op, s, limit);
 }
 /*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
     shape is invalid, or if the pointer is NULL for an output that would be written or for an input that would be
@@ -2394,9 +2455,9 @@ struct alignas(64) kbki_map {
 };
 struct kbki_map_key { // without padding, because keys are compared byte by byte
     const void* base;
-    uint64_t size[3], stride[2]; // size: in elements, innermost dimension first; stride: in bytes
-    uint32_t box[3];
-    int32_t what; // element type + 256 * number of dimensions
+    uint64_t size[4], stride[3]; // size: in elements, innermost dimension first; stride: in bytes
+    uint32_t box[4];
+    int64_t what; // element type + 256 * number of dimensions
 };
 #define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
@@ -2435,7 +2496,7 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
         kbki_map map;
     } kept[many];
     static kbki_map_fn encode;
-    static const uint32_t step[3] = { 1, 1, 1 };
+    static const uint32_t step[4] = { 1, 1, 1, 1 };
     uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
     mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
     auto* at = &kept[mix >> 58];
@@ -2482,6 +2543,18 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
     key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
+    return kbki_map_make(&key, map);
+}
+// Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
+// groups of `span` heads (z). A box has `high` rows of a head.
+template <class T>
+const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
+                           kbki_map* map) {
+    const kbki_map_key key = { base,
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)span, (uint64_t)(heads / span) },
+                               { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
+                               { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
+                               4 << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -2552,6 +2625,13 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(kbki_shared(to)),
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
+}
+__device__ __forceinline__ void kbki_tma_load_4d(void* to, const kbki_map* map, uint64_t* bar, int x, int y, int z,
+                                                 int w) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(kbki_shared(to)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(kbki_shared(bar))
+                 : "memory");
 }
 // Starts a TMA store and commits it as a bulk group of its own. As with kbki_bulk_store, threads that wrote the
 // shared memory must first call kbki_bulk_fence and then pass a barrier.
@@ -4288,12 +4368,19 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
+// Writes the sum of column c to y[c]. If Two is true and c >= cols, writes the sum to z[c - cols].
+template <bool Two, class T>
+__device__ __forceinline__ void kbki_put_sum(T* y, T* z, int64_t cols, int64_t c, float sum) {
+    (!Two || c < cols ? y + c : z + c - cols)[0] = kbki_type<T>::from(sum);
+}
 /*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
     there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
     of them. 64 threads share a column, so that each thread makes only few loads, which can all be in flight at the
-    same time. */
-template <class Io>
-__global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
+    same time. part: n rows of `width` sums; width, a multiple of 4, is cols or, if there is a second result z,
+    2 * cols. */
+template <class T>
+__global__ void __launch_bounds__(512)
+    kbki_part_add_k(const float* part, T* y, T* z, unsigned n, int64_t width, int64_t cols) {
     __shared__ float4 tile[16][8];
     constexpr int U = 4;
     int x = threadIdx.x % 8;
@@ -4323,19 +4410,16 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     float all = 0;
 #pragma unroll
     for (int i = 0; i < 16; i++) all += column[i * 32];
-    f.put(c, all);
-}
-// Launches kbki_part_add_k by PDL, after the kernel that writes the partial sums. width must be a multiple of 4.
-template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
-    return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
+    kbki_put_sum<true>(y, z, cols, c, all);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two is
-    true. f.put(column, sum) receives each sum. If Two is true, f.put receives the sum of the second values of
-    column c as the sum of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
-template <class Io, bool Two>
-__global__ void __launch_bounds__(1024)
-    kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+/*  Computes column sums of an expression; all threads of all CTAs of 1024 threads call this function. term(row,
+    column) returns the value of the expression, or two values if Two is true. put(column, sum) receives each sum.
+    If Two is true, put receives the sum of the second values of column c as the sum of column c + cols. A CTA
+    processes a block of 32 rows and 32 columns at a time. */
+template <bool Two, class Term, class Put>
+__device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, int64_t rows, int64_t cols,
+                                             Term term, Put put) {
     __shared__ float2 tile[32][33];
     int x = threadIdx.x % 32, y = threadIdx.x / 32;
     int64_t width = Two ? 2 * cols : cols;
@@ -4343,7 +4427,7 @@ __global__ void __launch_bounds__(1024)
     for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
         float2 s = make_float2(0, 0);
         for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
-            float2 v = f.term(r, c0 + x);
+            float2 v = term(r, c0 + x);
             s.x += v.x, s.y += v.y;
         }
         tile[y][x] = s;
@@ -4355,17 +4439,15 @@ __global__ void __launch_bounds__(1024)
         }
         __syncthreads();
     }
-    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
+    kbki_part_finish(part, counters, width, put);
 }
-// Launches kbki_columns_k by PDL, after a kernel whose results f.term may read.
-template <class Io, bool Two>
-const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
+// Returns the grid of a kernel that calls kbki_columns. width: number of column sums.
+KBK_FN dim3 kbki_columns_grid(int64_t rows, int64_t cols, int64_t width) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
     if (y > 65535) y = 65535;
     if (x > most) x = most;
-    if (x > kbki_part_ctas(Two ? 2 * cols : cols)) x = kbki_part_ctas(Two ? 2 * cols : cols);
-    return kbki_follow(kbki_columns_k<Io, Two>, dim3((unsigned)x, (unsigned)y), 1024, st, f, part, counters, rows,
-                       cols);
+    if (x > kbki_part_ctas(width)) x = kbki_part_ctas(width);
+    return dim3((unsigned)x, (unsigned)y);
 }
 #endif // __CUDACC__
 
@@ -5733,7 +5815,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row computes only dx. A second kernel, kbki_columns_k, computes dw and db.
+// One warp per row computes only dx. A second kernel, kbki_layernorm_bwd_columns_k, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5754,6 +5836,18 @@ __global__ void __launch_bounds__(128)
         const float g = kbki_float(dy[c]) * kbki_float(w[c]), xhat = (kbki_float(x[c]) - m.x) * m.y;
         dx[c] = kbki_type<T>::from((g - s.x - xhat * s.y) * m.y);
     }
+}
+template <class T, bool Layer>
+__global__ void __launch_bounds__(1024)
+    kbki_layernorm_bwd_columns_k(const T* dy, const T* x, const float* mean, const float* rstd, T* dw, T* db,
+                                 float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    const auto term = [=](int64_t row, int64_t c) {
+        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
+        const float d = kbki_float(dy[row * cols + c]);
+        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
+    };
+    kbki_columns<Layer>(part, counters, rows, cols, term,
+                        [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
 // Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
@@ -5793,9 +5887,8 @@ __global__ void __launch_bounds__(512)
         part[blockIdx.x * width + c] = kbki_sums[c];
         if (Layer) part[blockIdx.x * width + cols + c] = kbki_sums[cols + c];
     }
-    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    });
+    kbki_part_finish(part, counters, width,
+                     [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
@@ -5985,8 +6078,7 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers of layernorm bwd and rmsnorm bwd. The kernels of >>rows that compute column sums
-// call the members term and put.
+// Arguments of the launchers of layernorm bwd and rmsnorm bwd.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -5995,19 +6087,12 @@ template <class T, bool Layer> struct kbki_dnorm {
     unsigned* counters;
     float* part;
     static constexpr int sums = Layer ? 2 : 1; // number of sums per column: dw and db, or only dw
-    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
-        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
-        const float d = kbki_float(dy[row * cols + c]);
-        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    }
 };
-template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
+template <class T>
+__global__ void kbki_dnorm_finish_k(const float* sums, T* dw, T* db, int64_t width, int64_t cols) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_wait();
-    if (c < io.sums * io.cols) io.put(c, io.part[c]);
+    if (c < width) kbki_put_sum<true>(dw, db, cols, c, sums[c]);
 }
 template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, Layer>* io) {
     char* work = (char*)a->workspace;
@@ -6043,7 +6128,8 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer>
         <<<(unsigned)io.rows, 256, 0, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.cols);
-    return kbki_follow(kbki_dnorm_finish_k<T, Layer>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io);
+    return kbki_follow(kbki_dnorm_finish_k<T>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io.part, io.dw,
+                       io.db, width, io.cols);
 }
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6051,7 +6137,9 @@ template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, k
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(
         io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.rows, io.cols);
-    return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
+    return kbki_follow(kbki_layernorm_bwd_columns_k<T, Layer>,
+                       kbki_columns_grid(io.rows, io.cols, io.sums * io.cols), 1024, st, io.dy, io.x, io.mean,
+                       io.rstd, io.dw, io.db, io.part, io.counters, io.rows, io.cols);
 }
 template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6095,7 +6183,8 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     why = kbki_resident((const void*)plan.kernel, 512, bytes, fit < most ? fit : most, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_ticket<T, Layer>(a, st);
     plan.kernel<<<ctas, 512, bytes, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.rows, io.cols);
-    return kbki_part_add(io, io.part, ctas, width, st);
+    return kbki_follow(kbki_part_add_k<T>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, io.part, io.dw, io.db,
+                       ctas, width, io.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_bwd_split, kbki_dnorm_split<T, true>)
@@ -6679,7 +6768,9 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     }
 }
 
-template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
+// >>matmul_simt defines these two functions.
+template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st);
+template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st);
 
 // Arguments of the launchers of weighted_sum. The forward direction uses only the tensors x, w and y. A sum
 // without terms is 0.
@@ -6839,15 +6930,13 @@ __global__ void kbk_weighted_sum_bwd_naive_k(const T* dy, const T* x, T* dw, int
     dw[c] = kbki_type<T>::from(sum);
 }
 
-template <class T> struct kbki_wsum_columns {
-    const float* product;
-    T* dw;
-    int64_t cols;
-    __device__ __forceinline__ float2 term(int64_t r, int64_t c) const {
-        return make_float2(__ldcs(product + r * cols + c), 0);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
-};
+template <class T>
+__global__ void __launch_bounds__(1024)
+    kbki_wsum_columns_k(const float* product, T* dw, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    const auto term = [=](int64_t r, int64_t c) { return make_float2(__ldcs(product + r * cols + c), 0); };
+    kbki_columns<false>(part, counters, rows, cols, term,
+                        [=](int64_t c, float sum) { dw[c] = kbki_type<T>::from(sum); });
+}
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
@@ -6941,8 +7030,8 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
     if (io.done) return why;
     kbki_wsum_product_k<T, true><<<io.grid(), 256, 0, st>>>(io.x, io.dy, io.product, io.n, io.cols);
     if ((why = kbki_wsum_dx(io, st)) != NULL) return why;
-    kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
-    return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
+    return kbki_follow(kbki_wsum_columns_k<T>, kbki_columns_grid(io.rows, io.cols, io.cols), 1024, st, io.product,
+                       io.dw, io.part, io.counters, io.rows, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
@@ -6950,7 +7039,7 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.k = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.k = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
-    why = kbk_matmul_fwd_shared<T>(&dx, st);
+    why = kbk_matmul_fwd_coalesced<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
 template <class T, int Width, int Across, int U, bool WriteDx>
@@ -8654,6 +8743,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 /*  matmul fwd -----------------------------------------------------------------------------------------------
     C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = k, no alpha, no beta; f32 accumulation
     layout  KBK_NN: A M x K, B K x N.   KBK_NT: B given as N x K.   KBK_TN: A given as K x M.   All row-major
+    strides strides[0][0], [1][0], [2][0]: the leading dimensions lda, ldb, ldc (elements between rows in memory)
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
@@ -8716,13 +8806,13 @@ KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// A 16-bit operand is copied to padded rows if its row length is not a multiple of 16 bytes. Returns the number of
-// elements of a padded row. `line` is the number of elements of a row before padding.
+// A 16-bit operand is copied to padded rows if a stride is not a multiple of 16 bytes. Returns the number of elements
+// of a padded row. `line` is the number of elements of a row before padding.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
-    return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
+    return line && (line | s->strides[b][0] | s->strides[b][1]) % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
 // Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256
 // bytes. If neither A nor B is copied, the result is 0.
@@ -8784,8 +8874,11 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    // leading dimensions: elements between consecutive rows of A, or of B, in memory
-    int64_t lda, ldb;
+    // leading dimensions: elements between consecutive rows of A, of B, or of C in memory
+    int64_t lda, ldb, ldc;
+    // bitwise OR of the row length, the leading dimension and the batch stride of A, of B, and of C. If a power of two
+    // divides this number, it divides all three.
+    int64_t unit_a, unit_b, unit_c;
     // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
     // grid.y is limited to 65535
     int64_t across, down;
@@ -8809,14 +8902,18 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     int64_t m = s->rows, n = s->cols, k = s->k;
     *io = {};
     io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
-    io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
-    if (s->layout == KBK_NT) io->bk = 1, io->bn = k;
-    if (s->layout == KBK_TN) io->am = 1, io->ak = m;
-    io->lda = s->layout == KBK_TN ? m : k, io->ldb = s->layout == KBK_NT ? k : n;
-    io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
+    const bool tn = s->layout == KBK_TN, nt = s->layout == KBK_NT;
+    auto stride = [s](int i, int d, int64_t dense) { return s->strides[i][d] ? s->strides[i][d] : dense; };
+    io->m = m, io->n = n, io->k = k, io->deep = k;
+    io->lda = stride(0, 0, tn ? m : k), io->ldb = stride(1, 0, nt ? k : n), io->ldc = stride(2, 0, n);
+    io->am = tn ? 1 : io->lda, io->ak = tn ? io->lda : 1, io->bk = nt ? 1 : io->ldb, io->bn = nt ? io->ldb : 1;
+    io->sa = stride(0, 1, (tn ? k : m) * io->lda), io->sb = stride(1, 1, (nt ? n : k) * io->ldb);
+    io->sc = stride(2, 1, m * io->ldc), io->unit_c = io->ldc | io->sc | n;
+    io->unit_a = io->lda | io->sa | (tn ? m : k), io->unit_b = io->ldb | io->sb | (nt ? k : n);
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "unknown layout";
+    if (io->lda < (tn ? m : k) || io->ldb < (nt ? k : n) || io->ldc < n) return "a stride is smaller than a row";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
         return KBKI_TEXT_ALIGN;
     if constexpr (sizeof(T) == 1) {
@@ -8827,10 +8924,10 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
-// consecutive rows. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
-template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
-    return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
+// Returns whether all rows of a matrix can be accessed in 16-byte vectors: every row starts on a 16-byte boundary, and
+// no vector covers elements of a row and elements behind it. p: first row; unit: see kbki_mm.
+template <class T> bool kbki_mm_wide(const T* p, int64_t unit) {
+    return kbki_aligned(p, 16) && unit % KBKI_WIDTH(T) == 0;
 }
 // Launches a batch of products. blockIdx.z is the index of the product; a launch has at most 65535 products.
 template <class T, class Launch>
@@ -8840,6 +8937,14 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
         launch(io, dim3((unsigned)ctas, 1, (unsigned)(batch - z < most ? batch - z : most)));
         io.a += most * io.sa, io.b += most * io.sb, io.c += most * io.sc;
     }
+    return kbki_launched();
+}
+// Sets C to zero, for K = 0.
+template <class T> const char* kbki_mm_zeros(const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
+    const size_t size = sizeof *io.c;
+    if (io.ldc == io.n && io.sc == io.m * io.n) return kbki_zeros(io.c, batch * io.sc, st);
+    for (int64_t z = 0; z < batch; z++)
+        cudaMemset2DAsync(io.c + z * io.sc, (size_t)io.ldc * size, 0, (size_t)io.n * size, (size_t)io.m, st);
     return kbki_launched();
 }
 // Returns a sum of e4m3 products multiplied by both scale factors; returns sums of other types unchanged. If K =
@@ -8871,36 +8976,37 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
 // rows of A and 32 rows of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
-                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
-                                       const float* scale_b) {
+                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, int64_t ldc,
+                                       const float* scale_a, const float* scale_b) {
     int64_t across = (n + 7) / 8;
     int64_t i = blockIdx.x / across * 32 + threadIdx.x, j = blockIdx.x % across * 8 + threadIdx.y;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+    c[i * ldc + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Coalescing: the threads of a warp compute neighbouring columns of one row of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
-                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
-                                           const float* scale_b) {
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, int64_t ldc,
+                                           const float* scale_a, const float* scale_b) {
     int64_t across = (n + 31) / 32;
     int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+    c[i * ldc + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // A CTA keeps tiles of A and B of 32 x 32 elements in shared memory. Each thread computes one element of C.
 template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
+                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc, const float* scale_a,
+                            const float* scale_b) {
     // the odd pitch of 33 floats avoids bank conflicts of transposed writes
     __shared__ float sa[32][33], sb[32][33];
     int x = threadIdx.x, y = threadIdx.y;
@@ -8919,15 +9025,15 @@ __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
-        c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+        c[(i0 + y) * ldc + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // 1-D block tiling: 512 threads compute a tile of C of 64 x 64 elements. Each thread computes 8 elements of one
 // column.
 template <class T>
 __global__ void __launch_bounds__(512)
-    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn) {
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                            int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
@@ -8950,7 +9056,7 @@ __global__ void __launch_bounds__(512)
     }
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * n + j0 + x] = kbki_type<T>::from(sum[e]);
+        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * ldc + j0 + x] = kbki_type<T>::from(sum[e]);
 }
 
 #define KBKI_MM_BAND 16
@@ -8970,13 +9076,13 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. If `wide` is true, one store writes all four
-// elements.
+// Writes v[0] to v[3] to row i of an m x n matrix, from column j on, by one store if `wide` is true. ld: elements
+// between rows.
 template <class T>
-__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
-                                            bool wide) {
+__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t ld, int64_t i, int64_t j,
+                                            const float* v, bool wide) {
     if (i >= m) return;
-    c += i * n + j;
+    c += i * ld + j;
     if (!wide) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
@@ -8991,18 +9097,19 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
 
 // 2-D register blocking: 256 threads compute a tile of C of 128 x 128 elements. Each thread computes 8 x 8
 // elements. In a batch (bmm), blockIdx.z is the index of the product. Consecutive products are batch_a elements
-// apart in A, batch_b elements apart in B, and m * n elements apart in C.
+// apart in A, batch_b elements apart in B, and batch_c elements apart in C.
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                              int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
+                              int64_t ak, int64_t bk, int64_t bn, int64_t ldc, int64_t batch_a, int64_t batch_b,
+                              int64_t batch_c) {
     // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
     bool along_a = ak == 1, along_b = bk == 1; // coalescing: neighbouring threads load neighbouring elements
     float sum[8][8] = {};
-    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
+    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * batch_c;
     for (int64_t k0 = 0; k0 < depth; k0 += 8) {
 #pragma unroll 2
         for (int p = 0; p < 4; p++) {
@@ -9026,7 +9133,7 @@ __global__ void __launch_bounds__(256, 2)
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
+            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * ldc + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
 /*  In shared memory, variants `vec` and `cpasync` store an f32 tile of A as [k][i], and an f32 tile of B as
@@ -9050,14 +9157,14 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
     }
 }
 template <class T>
-__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t ldc, int64_t i0, int64_t j0,
                                                 float (*sum)[8]) {
-    bool wide = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
+    bool wide = (n | ldc) % 4 == 0 && ((uintptr_t)c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
-        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
+        kbki_mm_put(c, m, n, ldc, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
+        kbki_mm_put(c, m, n, ldc, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
     }
 }
 template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, float* f) {
@@ -9069,10 +9176,10 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
     }
 }
 // Kernel of variant `vec`: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is
-// K-major. lda, ldb: elements between consecutive rows of A, or of B, in memory.
+// K-major. lda, ldb, ldc: elements between consecutive rows of A, B and C in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                            int64_t depth, int64_t lda, int64_t ldb) {
+                                                            int64_t depth, int64_t lda, int64_t ldb, int64_t ldc) {
     __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
     int t = threadIdx.x;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9094,7 +9201,7 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
         kbki_mm_step8(sa, sb, sum);
         __syncthreads();
     }
-    kbki_mm_finish8(c, m, n, i0, j0, sum);
+    kbki_mm_finish8(c, m, n, ldc, i0, j0, sum);
 }
 
 // Launches the kernel of variant `naive`, `coalesced`, `shared`, `column` or `regblock` with one CTA per tile of
@@ -9106,7 +9213,7 @@ const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int 
     int64_t ctas;
     const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn,
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, io.ldc,
                                                more...);
     return kbki_launched();
 }
@@ -9126,17 +9233,17 @@ template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stre
     return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_column_k<T>, 64, 64, 512);
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
-    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0);
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0, 0);
 }
 template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_vec_k<T, l.a, l.b>
-            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
         return kbki_launched();
     });
 }
@@ -9239,13 +9346,13 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
 // Stores the 64 x 32 sums of a warp. In each block of 16 x 8 sums, lane l holds columns 2 (l % 4) and 2 (l % 4) +
 // 1 of rows l / 4 and l / 4 + 8.
 template <class T>
-__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t ldc, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < 64; e++) {
         int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
-        if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
+        if (i < m && j < n) c[i * ldc + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
 // Kernel of variant `warpmma`: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from
@@ -9253,7 +9360,7 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                             int64_t ak, int64_t bk, int64_t bn) {
+                             int64_t ak, int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ __align__(16) T sa[128][40], sb[128][40]; // layouts: sa[i][k], sb[j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9282,7 +9389,7 @@ __global__ void __launch_bounds__(256)
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_needs_mma<T>();
@@ -9320,8 +9427,9 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 // Kernel of variant `swizzle`: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles
 // with 64 elements along k.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                                int64_t depth, int64_t lda, int64_t ldb) {
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
+                             int64_t ldb, int64_t ldc) {
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9344,18 +9452,18 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, cons
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return kbk_matmul_fwd_warpmma<T>(a, st);
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_swizzle_k<T, l.a, l.b>
-            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
         return kbki_launched();
     });
 }
@@ -9378,7 +9486,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                             int m, int n, int depth) {
+                             int64_t ldc, int m, int n, int depth) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9409,7 +9517,7 @@ __global__ void __launch_bounds__(256)
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 #endif
 }
 // Launches a kernel that loads by TMA and whose tiles have 128 x Wide elements. cluster = 0 launches one CTA per
@@ -9425,16 +9533,16 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     const bool along_a = a->s.layout != KBK_TN, along_b = a->s.layout == KBK_NT;
     if (why || ctas == 0) return why;
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
+    if (io.k == 0) return kbki_mm_zeros(io, 1, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
-    if (Store && !kbki_mm_wide(io.c, io.n)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
+    if (Store && !kbki_mm_wide(io.c, io.unit_c)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
                   : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
     if (!why)
         why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
-    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.n, 64, &map_c);
+    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.ldc, 64, &map_c);
     if (!why) why = needs();
     if (why) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
@@ -9458,7 +9566,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         if constexpr (Store)
             e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, map_c, (int)io.m, (int)io.n, (int)io.k);
         else
-            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, (int)io.m, (int)io.n, (int)io.k);
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, io.ldc, (int)io.m, (int)io.n, (int)io.k);
         return e == cudaSuccess ? kbki_launched() : kbki_error(e);
     });
 }
@@ -9470,14 +9578,14 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
 // Stores the 64 x Width sums of a warpgroup. With r = t / 32 * 16 + t % 32 / 4, thread t holds two of every 8
 // columns of rows r and r + 8.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
+__device__ __forceinline__ void kbki_step_store(T* c, int64_t ldc, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int t = threadIdx.x % 128;
-    bool pairs = n % 2 == 0 && (uintptr_t)c % 4 == 0;
+    bool pairs = (n | ldc) % 2 == 0 && (uintptr_t)c % 4 == 0;
 #pragma unroll
     for (int e = 0; e < Width / 2; e += 2) {
         int i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
-        T* to = c + (int64_t)i * n + j;
+        T* to = c + i * ldc + j;
         if (i >= m || j >= n) continue;
         if (pairs) {
             *reinterpret_cast<uint32_t*>(to) = kbki_word((T*)0, d + e);
@@ -9495,8 +9603,8 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     and wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int m, int n, int depth) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9528,7 +9636,8 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 // Writes 64 rows of 64 results to shared memory by stmatrix. The results have the 128-byte swizzle, which the TMA
@@ -9559,7 +9668,7 @@ __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 -
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                           int m, int n, int depth) {
+                           int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Bytes = 2 * 128 * 128; // bytes of a stage
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9601,7 +9710,8 @@ __global__ void __launch_bounds__(128)
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
@@ -9616,7 +9726,7 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                        int m, int n, int depth) {
+                        int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 2 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9662,7 +9772,8 @@ __global__ void __launch_bounds__(256)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
@@ -9677,7 +9788,7 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                          int m, int n, int depth) {
+                          int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9723,7 +9834,7 @@ __global__ void __launch_bounds__(384)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<128>(d);
-    kbki_step_store<T, 256>(c, m, n, i0 + group * 64, j0, d);
+    kbki_step_store<T, 256>(c, ldc, m, n, i0 + group * 64, j0, d);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
@@ -9747,7 +9858,7 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                             int m, int n, int depth) {
+                             int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9800,7 +9911,7 @@ __global__ void __launch_bounds__(384)
         // signals that the tile's last stage is empty
         if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         kbki_wg_hold<128>(d);
-        kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
+        kbki_step_store<T, 256>(c, ldc, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
 #endif
 }
@@ -9814,8 +9925,8 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
 // only when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int m, int n, int depth) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9867,7 +9978,7 @@ __global__ void __launch_bounds__(384)
             kbki_wg_wait<0>();
             if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             kbki_wg_hold<128>(d);
-            kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
+            kbki_step_store<T, 256>(c, ldc, m, n, at.x * 128 + group * 64, at.y * 256, d);
         }
     }
     __syncwarp();
@@ -10047,7 +10158,7 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
     kbki_ahead_wait<0>();
-    kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
+    kbki_mm_finish8(io.c, io.m, io.n, io.ldc, i0, j0, c);
 }
 
 // Configuration of variant `warptile`. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN:
@@ -10074,12 +10185,13 @@ template <class Plan>
 __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
                                                float (*c)[Plan::thread_n]) {
     float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
-    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
+    const int64_t ld = io.part ? io.n : io.ldc;
+    bool wide = (io.n | ld) % 4 == 0 && ((uintptr_t)out & 15) == 0;
 #pragma unroll
     for (int y = 0; y < Plan::thread_m; y++)
 #pragma unroll
         for (int x = 0; x < Plan::thread_n; x += 4)
-            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
+            kbki_mm_put(out, io.m, io.n, ld, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
 // Kernel of variant `warptile`, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
@@ -10152,7 +10264,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<
         for (int e = 0; e < 8; e++) sum += v[e];
     }
     for (; splits > 0; splits--, p += n) sum += *p;
-    io.c[i] = kbki_mm_result(io, sum);
+    io.c[io.ldc == io.n ? i : i / io.n * io.ldc + i % io.n] = kbki_mm_result(io, sum);
 }
 template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
     if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
@@ -10165,7 +10277,7 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    bool wide = kbki_mm_wide(io.b, io.unit_b) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.unit_a));
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide)
             kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
@@ -10197,7 +10309,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    bool wide = kbki_mm_wide(io.b, io.unit_b) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.unit_a));
     why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
         return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
@@ -10379,16 +10491,17 @@ template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
 /*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In the
     register order of mma.sync, a thread holds pairs of neighbouring columns of two rows, lane / 4 and lane / 4
     + 8, of the 16 rows. If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each
-    of them stores 16 bytes. Turned: whether C is the transpose of the product. */
+    of them stores 16 bytes. ld: elements between rows of C. Turned: whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
-__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
-    bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
-    bool pairs = !Turned && n % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
+__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t ld, int64_t i0, int64_t j0,
+                                             const float* d) {
+    bool wide = sizeof(U) == 2 && !Turned && (n | ld) % 8 == 0 && ((uintptr_t)c & 15) == 0;
+    bool pairs = !Turned && (n | ld) % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 32 / 4 + half * 8;
-        U* line = Turned ? c + i : c + i * n;
+        U* line = Turned ? c + i : c + i * ld;
         if (wide)
 #pragma unroll
             for (int x = 0; x < TileN / 8; x += 4) {
@@ -10405,14 +10518,14 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
                 int64_t j = j0 + x * 8 + q * 2;
                 const float* f = d + x * 4 + half * 2;
                 if (j >= n) continue;
-                U* to = Turned ? line + j * m : line + j;
+                U* to = Turned ? line + j * ld : line + j;
                 if (pairs) {
                     kbki_pair_of<U> v = { kbki_type<U>::from(f[0]), kbki_type<U>::from(f[1]) };
                     *reinterpret_cast<kbki_pair_of<U>*>(to) = v;
                     continue;
                 }
                 *to = kbki_type<U>::from(f[0]);
-                if (j + 1 < n) to[Turned ? m : 1] = kbki_type<U>::from(f[1]);
+                if (j + 1 < n) to[Turned ? ld : 1] = kbki_type<U>::from(f[1]);
             }
     }
 }
@@ -10450,7 +10563,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     }
 #pragma unroll
     for (int r = 0; r < 4; r++)
-        kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
+        kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
 // Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
@@ -10533,9 +10646,10 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll
     for (int r = 0; r < 4; r++)
         if (io.part)
-            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, io.n, i0 + y + r * 16, j0 + x,
+                                    c[r][0]);
         else
-            kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+            kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + y + r * 16, j0 + x, c[r][0]);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -10544,7 +10658,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
+    bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             if (wide)
@@ -10556,41 +10670,48 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
 }
 // smallest number of CTAs for which 256-wide tiles are used: nearly one per SM of a large GPU
 #define KBKI_MMA_FEW 120
-// Copies rows of any length to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
-// row.
+// Copies the rows of matrices to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
+// row. A matrix has `per` rows, ld elements apart; matrices are `apart` elements apart. lines: rows of all matrices.
 template <class T>
-__global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
+__global__ void __launch_bounds__(256)
+    kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length, int64_t per, int64_t ld, int64_t apart) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
     if (line >= lines) return;
+    from += line / per * apart + line % per * ld;
     for (int64_t i = threadIdx.x % 32 * 8; i < length; i += 256) {
         int n = length - i < 8 ? (int)(length - i) : 8;
-        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
+        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + i, n);
     }
 }
-// If the row length of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to
-// *room. Sets *p, *ld and *stride to the address, the leading dimension and the batch stride of the copy, and
-// moves *room to the end of the copy.
+// If *unit, as in kbki_mm, is not a multiple of 16 bytes, copies an operand of all `batch` products to *room. Each
+// product has `lines` rows of `length` elements. Sets *p, *unit, *ld and *stride to the address, the unit, the leading
+// dimension and the batch stride of the copy, and moves *room to the end of the copy.
 template <class T>
-const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
-    int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
-    if (length % 8 == 0 || lines * batch == 0) return NULL;
-    if (!kbki_grid_ok(kbki_ceil(lines * batch, 8))) return KBKI_TEXT_GRID;
-    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(lines * batch, 8), 256, 0, st>>>(*p, *room, lines * batch, length);
-    *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
+const char* kbki_mma_align(const T** p, int64_t* unit, int64_t* ld, int64_t* stride, int64_t lines, int64_t length,
+                           int64_t batch, T** room, kbk_stream st) {
+    int64_t pitch = kbki_mm_pitch(length), all = lines * batch;
+    if (*unit % 8 == 0 || all * length == 0) return NULL;
+    if (!kbki_grid_ok(kbki_ceil(all, 8))) return KBKI_TEXT_GRID;
+    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(all, 8), 256, 0, st>>>(*p, *room, all, length, lines, *ld, *stride);
+    *p = *room, *unit = *ld = pitch, *stride = lines * pitch, *room += all * pitch;
     return kbki_launched();
 }
-// Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
-// copied them.
-template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Copies each of A and B whose row length is not a multiple of 16 bytes. The copies take the first part of the
+// Returns whether all rows of an operand can be accessed in 16-byte vectors, at least after kbki_mma_align has copied
+// them.
+template <class T> bool kbki_mm_alignable(const T* p, int64_t unit) { return kbki_aligned(p, 16) || unit % 8; }
+// Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
 // workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
     const char* why = kbki_check_workspace(a, KBK_TICKETS + copies);
     T* room = (T*)((char*)a->workspace + KBK_TICKETS);
-    if (!why) why = kbki_mma_align(&io->a, &io->lda, &io->sa, batch, &room, st);
-    if (!why) why = kbki_mma_align(&io->b, &io->ldb, &io->sb, batch, &room, st);
+    const bool tn = a->s.layout == KBK_TN, nt = a->s.layout == KBK_NT;
+    const int64_t m = io->m, n = io->n, k = io->k;
+    if (!why)
+        why = kbki_mma_align(&io->a, &io->unit_a, &io->lda, &io->sa, tn ? k : m, tn ? m : k, batch, &room, st);
+    if (!why)
+        why = kbki_mma_align(&io->b, &io->unit_b, &io->ldb, &io->sb, nt ? n : k, nt ? k : n, batch, &room, st);
     a->workspace = (char*)a->workspace + copies, a->workspace_bytes -= copies;
     return why;
 }
@@ -10618,7 +10739,8 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    if (!(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb))) return kbki_mma<T>(a, batch, st);
+    if (!(kbki_mm_alignable(io.a, io.unit_a) && kbki_mm_alignable(io.b, io.unit_b)))
+        return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
         size_t pieces = (size_t)(splits * io.m * io.n) * sizeof(float);
@@ -10648,8 +10770,8 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
-    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, i0 + threadIdx.x % 128 / 32 * 16,
-                                                j0, d);
+    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, io.ldc,
+                                                i0 + threadIdx.x % 128 / 32 * 16, j0, d);
 }
 // Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
 // which the TMA store undoes.
@@ -11280,7 +11402,7 @@ template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return KBKI_TEXT_TMA;
     const int high_a = kbki_wg_high<T>(along_a, Plan::tile_m, io.along_n ? Plan::pair : 1),
               high_b = kbki_wg_high<T>(along_b, Plan::tile_n, io.along_n ? 1 : Plan::pair);
     why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, high_a, &maps->a)
@@ -11290,8 +11412,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                   : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, high_b, &maps->b);
     if (why || !io.store) return why;
     return layout == KBKI_TT
-               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
-               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
+               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.ldc, sizeof(T) == 4 ? 32 : 64, &maps->c)
+               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.ldc, 64, &maps->c);
 }
 // Checks the arguments, makes the tensor maps, and launches `batch` products. split, along_n: as in kbki_wg_choice.
 template <class T, class Plan>
@@ -11303,12 +11425,9 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int spl
     io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
     io.along_n = along_n, io.parts = 1;
     if (split > 1 && Plan::pair == 1) io.parts = (int)(split < kbki_wg_depth(io) ? split : kbki_wg_depth(io));
-    io.store = kbki_mm_wide(io.c, layout == KBKI_TT ? io.m : io.n);
+    io.store = kbki_mm_wide(io.c, io.unit_c);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof *io.c, st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, batch, st);
     if (!kbki_grid_ok(kbki_wg_tiles(io, Plan::pair) * Plan::pair * batch)) return KBKI_TEXT_GRID;
     size_t room = kbki_wg_room_bytes(kbki_wg_tiles(io, Plan::pair) * batch, kbki_wg_depth(io), Plan::pair,
                                      Plan::tile_m * Plan::tile_n);
@@ -11402,9 +11521,9 @@ __global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> i
         for (int t = 0; t < Tiles; t++) ib[t] += Deep * 64;
     };
 #pragma unroll
-    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.k) + 8 * j + k;
+    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.lda) + 8 * j + k;
 #pragma unroll
-    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.k) + 8 * j + k;
+    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.ldb) + 8 * j + k;
     next(step[0]);
 #pragma unroll 1
     for (int done = deep * 64; done < depth; done += 2 * Deep * 64) {
@@ -11423,7 +11542,7 @@ __global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> i
         int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
         float sum = 0;
         for (int w = 0; w < Deep; w++) sum += part[w][row][column];
-        if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
+        if (row < io.m && n < io.n) io.c[row * io.ldc + n] = kbki_mm_result(io, sum);
     }
 }
 /*  Configuration of kbki_mm_stream_k, which multiplies up to Rows rows of A by a large K-major matrix B. By TMA,
@@ -11471,7 +11590,7 @@ __device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const 
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             int64_t m = i * 8 + t % 4 * 2 + e % 2, column = n + e / 2 * 8;
-            if (m < io.m && column < io.n) io.c[m * io.n + column] = kbki_mm_result(io, sums[e]);
+            if (m < io.m && column < io.n) io.c[m * io.ldc + column] = kbki_mm_result(io, sums[e]);
         }
     }
 }
@@ -11506,7 +11625,7 @@ __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, ch
 #pragma unroll
         for (int e = 0; e < Plan::rows / 2; e++) {
             int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
-            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
+            if (m < io.m && n < io.n) io.c[m * io.ldc + n] = kbki_mm_result(io, d[e]);
         }
     }
 }
@@ -11545,8 +11664,8 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, i
     size_t bytes = Plan::bytes;
     const char* why = kbki_needs_hopper();
     if (!why) why = kbki_mm_args(a, Plan::rows, 64, &io, &ctas);
-    if (!why) why = kbki_map_planes(io.b, 1, io.n * io.k, io.n, io.k, io.k, 64, &maps.b);
-    if (!why) why = kbki_map_planes(io.a, 1, io.m * io.k, io.m, io.k, io.k, Plan::rows, &maps.a);
+    if (!why) why = kbki_map_planes(io.b, 1, io.n * io.ldb, io.n, io.k, io.ldb, 64, &maps.b);
+    if (!why) why = kbki_map_planes(io.a, 1, io.m * io.lda, io.m, io.k, io.lda, Plan::rows, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     cudaLaunchConfig_t cfg = {};
@@ -11880,8 +11999,8 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
 // Rewrites the product C = A B as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
-    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
-    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
+    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.unit_a = io->unit_b, to.m = io->n;
+    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.unit_b = io->unit_a, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
 // Returns the list of tuned choices of configurations of this process. The first call reads the file that the
@@ -11947,7 +12066,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0 || (why = kbki_needs_hopper()) != NULL) return why;
-    if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
+    if (io.k && !(kbki_mm_alignable(io.a, io.unit_a) && kbki_mm_alignable(io.b, io.unit_b)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     return kbki_wg_chosen(&rest, io, batch, st);
@@ -11955,14 +12074,18 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
         const kbk_shape* s = &a->s;
-        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= (s->cols <= 3840 ? 64 : 32) && s->cols >= 256 &&
-                    s->k >= 256 && s->cols < ((int64_t)1 << 31) / s->k;
-        bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
+        kbki_mm<T> io;
+        int64_t ctas;
+        const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+        if (why || ctas == 0) return why;
+        bool thin = s->layout == KBK_NT && s->rows <= (s->cols <= 3840 ? 64 : 32) && s->cols >= 256 && s->k >= 256 &&
+                    s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
+        bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
         if (thin && wide) {
             // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
             // required size does not depend on the alignment of the operands.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
-            const char* why = kbki_needs_hopper();
+            why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
             return why ? why : kbki_mm_thin<T>(a, st);
         }
@@ -12024,10 +12147,11 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     kbk_args turn = {};
     size_t copy = kbki_tf32_copy(s, batch, b);
     if (!copy) return NULL;
+    if (s->strides[b][0] || s->strides[b][1]) return "tf32 transposes only contiguous operands: use regblock";
     turn.s.rows = batch * io->k, turn.s.cols = b ? io->n : io->m, turn.in[0] = a->in[b];
     turn.out[0] = (char*)a->workspace + KBK_TICKETS;
     (b ? io->b : io->a) = (const T*)turn.out[0], (b ? io->ldb : io->lda) = batch * io->k,
-                 (b ? io->sb : io->sa) = io->k;
+                 (b ? io->sb : io->sa) = (b ? io->unit_b : io->unit_a) = io->k;
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
@@ -12127,16 +12251,13 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     int64_t ctas;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
-    if (io.m > 0x7FFFFFFF || io.n > 0x7FFFFFFF || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
+    if (io.m > 0x7FFFFFFF || (io.lda | io.ldb | io.ldc) >> 31 || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
         return "a dimension exceeds 2^31 - 1";
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof(T), st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, batch, st);
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. cuBLAS therefore computes
     // C' = B' A' (X': transpose of X), with the two inputs exchanged.
-    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
+    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb, ldc = (int)io.ldc;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // full precision, not TF32
@@ -12144,11 +12265,11 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     float one = 1, zero = 0;
     cublasStatus_t e;
     if (batch == 1)
-        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, m, in_f32,
+        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, ldc, in_f32,
                       CUBLAS_GEMM_DEFAULT);
     else
         e = lib->batched(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.sb, io.a, type, lda, io.sa, &zero, io.c, type,
-                         m, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
+                         ldc, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
     return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
 }
 template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
@@ -12364,10 +12485,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
     const float one = 1, zero = 0;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)io.sc * sizeof *io.c, st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, 1, st);
     if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
         return "cuBLASLt needs N and K to be multiples of 16, and A, B and C aligned to 16 bytes: use shared";
     if (!kbki_aligned(io.scale_a, 16) || !kbki_aligned(io.scale_b, 16))
@@ -12394,7 +12512,8 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
-    The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
+    strides strides[i][0] between rows of A, B or C, strides[i][1] between their products
+    The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as for matmul
@@ -12452,7 +12571,8 @@ template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_strea
     if (a->s.batch < 0) return KBKI_TEXT_BATCH;
     return kbki_mm_batch(io, ctas, a->s.batch, [&](const kbki_mm<T>& part, dim3 grid) {
         kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part.a, part.b, part.c, part.m, part.n, part.k, part.am,
-                                                           part.ak, part.bk, part.bn, part.sa, part.sb);
+                                                           part.ak, part.bk, part.bn, part.ldc, part.sa, part.sb,
+                                                           part.sc);
     });
 }
 template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
@@ -12481,6 +12601,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
+    strides strides[i] = { 3 H d, d, S 3 H d } if q, k and v are in one tensor batch x S x 3 x H x d, H = heads.
+           Rungs flashpp, flashmma and flash accept strides; the last two need equal strides of q, k and v
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
@@ -12593,7 +12715,30 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
+    int span;           // heads per batch element; all heads if all tensors are contiguous
+    longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
+#define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
+// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
+// NULL if the tensors are contiguous or `accepts` is true, otherwise an error.
+KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
+    bool strides = false;
+    for (int i = 0; i < count; i++) {
+        const int64_t* given = s->strides[i];
+        strides = strides || given[0] || given[1] || given[2];
+        step[i].x = given[0] ? given[0] : s->cols, step[i].y = given[1] ? given[1] : step[i].x * s->rows;
+        step[i].z = given[2] ? given[2] : step[i].y * s->heads;
+        if (step[i].x < s->cols) return "a stride is smaller than a row";
+    }
+    *span = (int)(strides ? s->heads : s->batch * s->heads);
+    return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
+}
+// Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
+__device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
+    const int batch = head < span ? 0 : head / span; // the comparison avoids a division for contiguous tensors
+    return batch * step.z + (head - batch * span) * step.y;
+}
+KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
 // Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
 // there is nothing to compute.
@@ -12607,7 +12752,7 @@ KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = kbki_attn_heads(s);
     return NULL;
 }
-template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io) {
+template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io, bool strides = false) {
     *io = { (const T*)a->in[0], (const T*)a->in[1],
             (const T*)a->in[2], (T*)a->out[0],
             (float*)a->out[1],  0,
@@ -12615,6 +12760,7 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
             a->s.causal,        1 };
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
+    if ((why = kbki_attn_steps(&a->s, 4, strides, io->step, &io->span)) != NULL) return why;
     io->scale = 1.0f / sqrtf((float)a->s.cols);
     for (int i = 0; i < 3; i++) {
         if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
@@ -12625,22 +12771,28 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
 }
 
 // Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
-// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128.
-template <class T>
-using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
-template <class T>
-const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki_attn_kernel<T>* at_128, int rows,
-                             unsigned threads, size_t bytes_64, size_t bytes_128, kbk_stream st) {
+// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128. Strides: whether the kernel's last
+// parameters are the heads per batch element, the strides of q, k and v, and those of o (x: rows, y: heads, z: batch).
+template <class T, bool Strides = false, class Kernel>
+const char* kbki_attn_launch(const kbk_args* a, Kernel* at_64, Kernel* at_128, int rows, unsigned threads,
+                             size_t bytes_64, size_t bytes_128, kbk_stream st) {
     kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
+    const char* why = kbki_attn_args(a, &io, Strides);
     if (why || !io.heads) return why;
     const int64_t ctas = io.heads * kbki_ceil(io.rows, rows);
-    kbki_attn_kernel<T>* kernel = a->s.cols == 64 ? at_64 : at_128;
+    Kernel* kernel = a->s.cols == 64 ? at_64 : at_128;
     size_t want = a->s.cols == 64 ? bytes_64 : bytes_128, bytes = want;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
     if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale, io.causal);
+    for (int i = 1; i < 3; i++)
+        if (memcmp(io.step, io.step + i, sizeof *io.step)) return "q, k and v need equal strides: use flashpp";
+    if constexpr (Strides)
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
+                                                       io.causal, io.span, io.step[0], io.step[3]);
+    else
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
+                                                       io.causal);
     return kbki_launched();
 }
 
@@ -12696,12 +12848,14 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 }
 
 // Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only the first `left` rows exist
-// in memory; the remaining rows of the copy are set to zero.
-template <int Dim, int Rows, int Threads, int Pitch, class T>
-__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
+// in memory; the remaining rows of the copy are set to zero. ld: elements between rows in memory.
+template <int Dim, int Rows, int Threads, int Pitch, class T, class Ld = int>
+__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left, Ld ld = Dim) {
+    constexpr int Step = Threads / Dim; // rows per pass
+    const int r = threadIdx.x / Dim, c = threadIdx.x % Dim;
+    from += r * ld + c;
 #pragma unroll 8
-    for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
-        to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
+    for (int i = 0; i < Rows; i += Step, from += Step * ld) to[r + i][c] = r + i < left ? kbki_float(*from) : 0.0f;
 }
 /*  Kernel of variant `online`: one warp processes one row of q. For each tile of 32 keys, a lane computes one
     score and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the
@@ -12838,13 +12992,14 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
 }
 // Kernel of variant `flash`: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
-__global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
-                                                                 float* lse, int n, float scale, int causal) {
+__global__ void __launch_bounds__(256)
+    kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
+                              int causal, int heads, longlong3 in_step, longlong3 out_step) {
     extern __shared__ uint4 kbki_attn_shared[];
     auto q = reinterpret_cast<float(*)[Dim + 4]>(kbki_attn_shared), kv = q + 64;
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
-    int64_t head = blockIdx.x / tiles;
+    int64_t head = blockIdx.x / tiles, from = kbki_attn_head(in_step, heads, (int)head);
     if (causal) tile = tiles - 1 - tile; // the rows that see the most keys are processed first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -12852,11 +13007,12 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_stage<Dim, 64, 256>(q, q_in + (head * n + row0) * Dim, n - row0);
+    out += kbki_attn_head(out_step, heads, (int)head);
+    kbki_attn_stage<Dim, 64, 256>(q, q_in + from + row0 * in_step.x, n - row0, in_step.x);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_stage<Dim, 64, 256>(kv, k_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, k_in + from + key * in_step.x, n - key, in_step.x);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -12871,7 +13027,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
             for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_stage<Dim, 64, 256>(kv, v_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, v_in + from + key * in_step.x, n - key, in_step.x);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -12887,14 +13043,14 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
         float base = run[r].m == -INFINITY ? 0.0f : __fmul_rn(run[r].m, log2_scale);
 #pragma unroll
         for (int c = 0; c < Dim / 16; c++)
-            out[(head * n + row) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
+            out[row * out_step.x + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
         if (x == 0) lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
     }
 }
 template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_stream st) {
     auto bytes = [](int d) { return (2 * 64 * (d + 4) + 64 * 68) * sizeof(float); };
-    return kbki_attn_launch<T>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
-                               bytes(64), bytes(128), st);
+    return kbki_attn_launch<T, true>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
+                                     bytes(64), bytes(128), st);
 }
 #endif // __CUDACC__
 
@@ -13090,19 +13246,19 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
 }
 // Loads a tile of Rows rows of Dim elements to shared memory, in chunks of 16 bytes. Swizzle: chunk c of row r is
 // stored at position c ^ (r & 7) of the row. ldmatrix therefore reads the same chunk of eight rows without bank
-// conflicts.
-template <class T, int Dim, int Rows, int Threads>
-__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
+// conflicts. ld: elements between rows in memory.
+template <class T, int Dim, int Rows, int Threads, class Ld = int>
+__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector, Ld ld = Dim) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
     static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread copies the same swizzled chunk of each row");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
-    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
+    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * ld + c * 8;
     if (vector) {
 #pragma unroll
-        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * ld, r + p < left);
     } else {
 #pragma unroll 1
-        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * ld, r + p < left);
     }
 }
 // Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block that the
@@ -13118,12 +13274,12 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
 }
 
 /*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
-    `to` have Dim elements. `to` has only `left` rows, and further results are not stored. The results first
+    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results first
     pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
     coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
-                                                int left, bool vector, kbki_attn_lane at) {
+                                                int left, bool vector, kbki_attn_lane at, int64_t ld = Dim) {
 #pragma unroll
     for (int i = 0; i < Across; i++) {
         const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
@@ -13137,7 +13293,7 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     for (; row < 32; row += 32 / Across) {
         uint4 w = kbki_shared_pack(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
         if (row >= left) continue;
-        T* p = to + (int64_t)row * Dim + c * 8;
+        T* p = to + (int64_t)row * ld + c * 8;
         if (vector)
             *reinterpret_cast<uint4*>(p) = w;
         else
@@ -13247,7 +13403,7 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
-                                              uint32_t rows, kbki_attn_lane at, bool vector) {
+                                              uint32_t rows, kbki_attn_lane at, bool vector, int64_t ld) {
     int lane = threadIdx.x % 32;
     if (left <= 0) return;
 #pragma unroll
@@ -13261,7 +13417,7 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
         if (lane % 4 == 0 && r < left)
             lse[r] = KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
     }
-    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
+    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at, ld);
 }
 
 // Processes 64 keys for the 32 rows of a warp. Edge: whether some of the keys may be masked. The exponentials of
@@ -13301,14 +13457,15 @@ template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
-                                 int causal) {
+                                 int causal, int heads, longlong3 in_step, longlong3 out_step) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
     constexpr uint32_t TileBytes = Keys * 2 * Dim;
     const uint32_t q = kbki_shared(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int tiles = (n + 127) / 128;
-    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
+    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0 &&
+                        ((in_step.x | in_step.y | in_step.z | out_step.x | out_step.y | out_step.z) & 7) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
     // The rows that see the most keys are processed first, for load balance.
@@ -13317,14 +13474,15 @@ __global__ void __launch_bounds__(128, 2)
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = causal && mine + 31 < n - 1 ? mine + 31 : n - 1, plain = causal && mine < n - 1 ? mine : n - 1;
-    const T *k = k_in + head * n * Dim, *v = v_in + head * n * Dim;
+    const int64_t from = kbki_attn_head(in_step, heads, (int)head), ld = in_step.x;
+    const T *k = k_in + from, *v = v_in + from;
     const float log2_scale = scale * KBKI_LOG2E;
     float o[2][Dim / 8][4] = {}, m[2][2], l[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) m[i / 2][i % 2] = -INFINITY;
-    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + (head * n + row0) * Dim, n - row0, vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector);
+    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + from + row0 * ld, n - row0, vector, ld);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector, ld);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector, ld);
     kbki_ahead_close();
     uint32_t stage = ring;
 #pragma unroll 1
@@ -13335,8 +13493,8 @@ __global__ void __launch_bounds__(128, 2)
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, vector);
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + next * ld, n - next, vector, ld);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + next * ld, n - next, vector, ld);
             kbki_ahead_close();
         }
 #pragma unroll 1
@@ -13348,17 +13506,17 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // index of the warp's first row, over all heads
-    kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
-                          vector);
+    out += kbki_attn_head(out_step, heads, (int)head) + mine * out_step.x;
+    kbki_attn_end<T, Dim>(out, lse + head * n + mine, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at, vector,
+                          out_step.x);
 }
 template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk_stream st) {
     auto bytes = [](size_t d, size_t keys) { return (128 + 4 * keys) * 2 * d; };
     const char* why = kbki_needs(80);
     return why ? why
-               : kbki_attn_launch<T>(a, kbk_attention_fwd_flashmma_k<T, 64>, kbk_attention_fwd_flashmma_k<T, 128>,
-                                     128, 128, bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n),
-                                     st);
+               : kbki_attn_launch<T, true>(a, kbk_attention_fwd_flashmma_k<T, 64>,
+                                           kbk_attention_fwd_flashmma_k<T, 128>, 128, 128,
+                                           bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n), st);
 }
 #endif // __CUDACC__
 
@@ -13388,7 +13546,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 
     Keys beyond the last one are read as zeros (TMA), and their scores are masked like scores of causally masked keys.
     TMA requires q, k and v to be aligned to 16 bytes; o and lse may have any alignment. */
-#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
+#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v, and their strides, aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -13401,8 +13559,8 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 // Only one thread calls kbki_fa_fetch.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
+                                              int head, int batch = 0) {
+    for (int p = 0; p < Panels; p++) kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head, batch);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13457,13 +13615,14 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results.
+// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results. ld: elements between rows.
 template <class T, int Dim>
-__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
+__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o,
+                                               int64_t ld = Dim) {
     kbki_mm<T> out = {};
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= inv[i / 2 % 2];
-    out.c = to, out.m = n, out.n = Dim;
+    out.c = to, out.m = n, out.n = Dim, out.ldc = ld;
     kbki_wg_finish<T, Dim>(out, row, 0, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
@@ -13672,9 +13831,9 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
-        why = !kbki_aligned(from[i], 16)
-                  ? KBKI_TEXT_TMA_HEADS
-                  : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
+                  : KBKI_TEXT_TMA_HEADS;
     return why;
 }
 // Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
@@ -13814,10 +13973,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head) {
+                                             const kbki_map* map, int tile, int head, int batch) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
+    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head, batch);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13833,12 +13992,13 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
+        const int batch = item.head < work.io.span ? 0 : item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, item.head);
+                               &maps.k, tile, head, batch);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13849,10 +14009,10 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head);
+                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, head, batch);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, item.head);
+                               &maps.v, tile, head, batch);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -14045,8 +14205,9 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         kbki_fa_out out = {};
         bool first, fresh = true;
         auto store = [&]() {
-            kbki_fa_finish<T, Plan::dim>(work.io.o + out.head * work.io.rows * Plan::dim, out.row, (int)work.io.rows,
-                                         out.inv, o);
+            const kbki_attn<T>& io = work.io;
+            kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row, (int)io.rows,
+                                         out.inv, o, io.step[3].x);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14223,7 +14384,7 @@ const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_strea
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
+    const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
     return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
                             : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
@@ -14239,6 +14400,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
     do, q, k, v, o, dq, dk, dv: batch x heads x S x d     lse: result of the forward pass     causal: keys j <= i only
+    strides as in the forward pass, in rung flashws
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
@@ -14346,14 +14508,17 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
+    int span;          // heads per batch element; all heads if all tensors are contiguous
+    longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
-template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io) {
+template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
     memset(io, 0, sizeof *io);
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
     io->dout = (const T*)a->in[0], io->q = (const T*)a->in[1], io->k = (const T*)a->in[2];
     io->v = (const T*)a->in[3], io->o = (const T*)a->in[4], io->lse = (const float*)a->in[5];
     io->dq = (T*)a->out[0], io->dk = (T*)a->out[1], io->dv = (T*)a->out[2];
+    if ((why = kbki_attn_steps(&a->s, 9, strides, io->step, &io->span)) != NULL) return why;
     io->rows = a->s.rows, io->causal = a->s.causal, io->scale = 1.0f / sqrtf((float)a->s.cols);
     io->vector = 1;
     for (int i = 0; i < 5; i++) {
@@ -14364,6 +14529,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
         if (!kbki_aligned(a->out[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->out[i], 16);
     }
+    for (int i = 0; i < 9; i++) io->vector &= kbki_attn_even(io->step[i]);
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
@@ -14577,7 +14743,7 @@ __global__ void __launch_bounds__(128, 2)
             int me = first + y + lane / 4 + e / 2 % 2 * 8, other = at + e / 4 * 8 + lane % 4 * 2 + e % 2;
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
-            bool seen = row < n && key < n && (!causal || key <= row);
+            bool seen = row < n && key < (causal ? row + 1 : n);
             float base = seen ? lse[head + row] : INFINITY; // lse is -inf if the row sees no key
             s = seen ? expf(s * scale - (base == -INFINITY ? INFINITY : base)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
@@ -14609,24 +14775,26 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 // exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
 // Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim>
-__global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat,
-                                                        float* sums, int64_t heads, int64_t n, int vector) {
+__global__ void __launch_bounds__(256)
+    kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat, float* sums, int64_t heads, int64_t n,
+                     int vector, int span, longlong3 dout_step, longlong3 o_step) {
     constexpr int Lanes = Dim / 8;
     int64_t padded = (n + 63) / 64 * 64;
     int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
     int lane = threadIdx.x % Lanes;
     bool in = row < n && head < heads;
-    int64_t from = (head * n + row) * Dim + lane * 8;
+    dout += kbki_attn_head(dout_step, span, (int)head) + row * dout_step.x + lane * 8;
+    o += kbki_attn_head(o_step, span, (int)head) + row * o_step.x + lane * 8;
     float sum = 0;
     if (in && vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
-        x.load_cached(dout + from), y.load(o + from);
+        x.load_cached(dout), y.load(o);
         x.get(f), y.get(g);
 #pragma unroll
         for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
     } else if (in) {
-        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[from + k]), kbki_float(o[from + k]), sum);
+        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[k]), kbki_float(o[k]), sum);
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
@@ -14643,10 +14811,10 @@ __global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* 
 // Last kernel of variants `flashmma` and `flashws`: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim>
-__global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector) {
+__global__ void __launch_bounds__(Dim * 2)
+    kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector, int span, longlong3 step) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (n + 63) / 64, warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
-    int64_t head = blockIdx.x / tiles;
     const float4* from =
         reinterpret_cast<const float4*>(sums) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads are issued before the first value is used
@@ -14659,8 +14827,9 @@ __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* 
         float(&to)[4] = x[f / 4][f % 4];
         to[0] = y[f].x * scale, to[1] = y[f].y * scale, to[2] = y[f].z * scale, to[3] = y[f].w * scale;
     }
-    kbki_attn_write<T, Dim, 4>(dq + (head * n + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4,
-                               n - row, vector, kbki_attn_lanes());
+    dq += kbki_attn_head(step, span, blockIdx.x / tiles) + row * step.x;
+    kbki_attn_write<T, Dim, 4>(dq, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4, n - row, vector,
+                               kbki_attn_lanes(), step.x);
 }
 
 /*  Configuration of variant `flashmma`. A warp keeps 32 keys and processes 32 rows of q at a time, so that
@@ -14899,13 +15068,13 @@ template <class T, int Dim, class Launch>
 const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
-    kbki_attn_stat_k<T, Dim>
-        <<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads, io.rows, io.vector);
+    kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads,
+                                                              io.rows, io.vector, io.span, io.step[0], io.step[4]);
     const char* why = kbki_launched();
     if (!why) why = launch();
     return why ? why
                : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io.sum, io.dq, (int)io.rows,
-                             io.scale, io.vector);
+                             io.scale, io.vector, io.span, io.step[6]);
 }
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
@@ -14973,9 +15142,10 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Loads a tile of K, V, Q or dO by TMA, in boxes of 64 rows by 64 columns. Only one thread calls kbki_fab_load.
 template <int Lines, int Panels>
-__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
+__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head,
+                                              int batch) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
-        kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
+        kbki_tma_load_4d(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head, batch);
 }
 // Declares registers as undefined before a product writes to them. Without this declaration, ptxas sees other
 // writes to these registers while the product is in flight, and serialises the product.
@@ -15027,7 +15197,7 @@ __global__ void __launch_bounds__(384, 1)
     kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
                                 const float2* stats, float* sums, T* dk_out, T* dv_out, int heads, int n, float scale,
-                                int causal, int span) {
+                                int causal, int span, int heads_of_batch, longlong3 dk_step, longlong3 dv_step) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     // Rows: rows of a tile of Q or dO; each warpgroup computes 64 x 64 elements of dq per tile
     constexpr int Rows = 8192 / Dim, Panels = Dim / 64, KeyBytes = 128 * Dim * 2, RowBytes = Rows * Dim * 2;
@@ -15065,20 +15235,22 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
+            const int batch = head < heads_of_batch ? 0 : head / heads_of_batch, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
                 kbki_bar_wait(empty + slot, parity ^ 1);
                 kbki_bar_expect(q_full + slot, RowBytes + known);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, head);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, in_batch, batch);
                 kbki_bar_expect(dout_full + slot, RowBytes);
-                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, head);
+                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, in_batch,
+                                            batch);
                 if (row == row0) {
                     kbki_bar_wait(&keys_empty, ~round & 1);
                     kbki_bar_expect(&k_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, head);
+                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, in_batch, batch);
                     kbki_bar_expect(&v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, head);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, in_batch, batch);
                 }
                 // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
                 // kernel, because they add to dq only after the statistics of rows have arrived.
@@ -15191,8 +15363,10 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
         kbki_fa_arrive(empty + (slot ^ 1)), kbki_fa_arrive(&keys_empty);
-        kbki_fa_finish<T, Dim>(dk_out + (int64_t)head * n * Dim, key0 + group * 64, n, { scale, scale }, dk);
-        kbki_fa_finish<T, Dim>(dv_out + (int64_t)head * n * Dim, key0 + group * 64, n, { 1, 1 }, dv);
+        kbki_fa_finish<T, Dim>(dk_out + kbki_attn_head(dk_step, heads_of_batch, head), key0 + group * 64, n,
+                               { scale, scale }, dk, dk_step.x);
+        kbki_fa_finish<T, Dim>(dv_out + kbki_attn_head(dv_step, heads_of_batch, head), key0 + group * 64, n, { 1, 1 },
+                               dv, dv_step.x);
         // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
         if (round + 1 == rounds) kbki_follow_me();
     }
@@ -15204,26 +15378,27 @@ template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_at
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const auto kernel = kbk_attention_bwd_flashws_k<T, Dim, Stay>;
-    const T* const from[4] = { io.q, io.k, io.v, io.dout };
+    const T* const from[4] = { io.dout, io.q, io.k, io.v };
     kbki_map maps[4];
     const char* why = kbki_needs_hopper();
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     for (int i = 0; i < 4 && !why; i++)
-        why = kbki_aligned(from[i], 16)
-                  ? kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, maps + i)
-                  : "TMA needs do, q, k and v aligned to 16 bytes: use flashmma";
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, Dim, io.step[i], 64, maps + i)
+                  : "TMA needs do, q, k and v, and their strides, aligned to 16 bytes: use flashmma";
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
     return kbki_attn_around<T, Dim>(io, st, [&] {
-        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[0], maps[1], maps[2], maps[3], io.stat,
-                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span);
+        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[1], maps[2], maps[3], maps[0], io.stat,
+                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span, io.span,
+                           io.step[7], io.step[8]);
     });
 }
 template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
+    const char* why = kbki_attn_back_args(a, &io, true);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
