@@ -11692,7 +11692,7 @@ const char* kbki_mm_thin_run(const kbk_args* a, kbk_stream st) {
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     const int64_t sms = kbki_sms(), blocks = kbki_ceil(a->s.cols, 64);
     int parts = 1;
-    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= sms - 12 && a->s.k >= 512 * parts) parts *= 2;
+    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts) parts *= 2;
     if (a->s.rows > 32) return kbki_mm_streamed<T, kbki_mm_stream<64>>(a, parts, st);
     if (a->s.rows > 16) return kbki_mm_streamed<T, kbki_mm_stream<32>>(a, parts, st);
     if (a->s.cols <= 8 * sms) return kbki_mm_thin_run<T, 1, 1, 16>(a, st);
@@ -11723,16 +11723,16 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
-    way(wide,       2, 128, 256, 2,  4, 2, 0, 1018)         \
-    way(square,     2, 192, 192, 3,  4, 2, 0, 1111)         \
-    way(tall,       2, 256, 192, 2,  3, 2, 0, 1513)         \
-    way(tall_160,   2, 256, 160, 2,  3, 2, 0, 1341)         \
-    way(wide_192,   2, 128, 192, 2,  4, 2, 0,  798)         \
-    way(turns_pair, 2, 128, 128, 2,  6, 2, 1,  591)         \
-    way(turns_192,  2, 128, 192, 2,  4, 1, 1,  850)         \
-    way(mid,        2, 128, 128, 2,  6, 1, 0,  572)         \
-    way(low,        2,  64, 128, 2,  8, 1, 1,  211)         \
-    way(small,      2,  64,  64, 2, 12, 1, 1,    0)         \
+    way(wide,       2, 128, 256, 2,  4, 2, 0,  940)         \
+    way(square,     2, 192, 192, 3,  4, 2, 0, 1037)         \
+    way(tall,       2, 256, 192, 2,  3, 2, 0, 1391)         \
+    way(tall_160,   2, 256, 160, 2,  3, 2, 0, 1205)         \
+    way(wide_192,   2, 128, 192, 2,  4, 2, 0,  720)         \
+    way(tall_128,   2, 192, 128, 3,  4, 2, 0,  715)         \
+    way(mid,        2, 128, 128, 2,  6, 2, 0,  577)         \
+    way(turns,      2,  64, 128, 2,  8, 2, 1,  274)         \
+    way(low,        2,  64, 128, 2,  8, 1, 1,    0)         \
+    way(small,      2,  64,  64, 1, 12, 2, 0,   98)         \
     way(tf32_one,   4, 128, 256, 2,  4, 1, 0, 1150)         \
     way(tf32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
     way(tf32_tall,  4, 128,  64, 2,  8, 1, 0,  540)         \
@@ -11760,7 +11760,7 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a choice, for example 128x192x1p: rows x columns of a tile x CTAs that share an operand, then
+// Writes the name of a choice, for example 64x128x1p: rows x columns of a tile x CTAs that share an operand, then
 // p if the schedule is ping-pong, and n if these CTAs are neighbours along N. Returns `name`.
 KBK_FN const char* kbki_wg_name(kbki_wg_choice by, char* name) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
@@ -11786,13 +11786,13 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
 /*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
     compute the product. The model assumes that an SM computes one tile per wave. The time of a stage is the
     norm of order 4 of the time of its loads and the time of its products. The time of a tile is the time of its
-    pipeline stages, plus 170 cycles for the first loads, plus 2200 cycles per 32768 results for the
-    epilogue; the ping-pong schedule multiplies the latter two by 0.76. An SM loads 71 bytes per cycle from L2, or
-    30 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3500 cycles, plus 0.017 cycles for
-    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 680 cycles, plus 0.020
-    cycles for each byte of its sums. DRAM moves 1700 bytes per cycle for all SMs together. The time of the
-    computation overlaps with the time of the DRAM traffic, except for 0.29 of the shorter time. A launch takes
-    4100 cycles; CTAs that share an operand add 1000 cycles. All constants were fitted to measured times of bf16
+    pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
+    epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
+    33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
+    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
+    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
+    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
     products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
@@ -11808,17 +11808,17 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double m = (double)s->rows, n = (double)s->cols, k = (double)stages * 128, results = w.tile_m * w.tile_n;
     const double a = 128 * (m < w.tile_m ? m : w.tile_m) / (by.along_n ? w.pair : 1);
     const double b = 128 * (n < w.tile_n ? n : w.tile_n) / (by.along_n ? 1 : w.pair);
-    const double loads = a / (kbki_wg_off(s, elem, 0) ? 30 : 71) + b / (kbki_wg_off(s, elem, 1) ? 30 : 71);
+    const double loads = a / (kbki_wg_off(s, elem, 0) ? 33 : 63) + b / (kbki_wg_off(s, elem, 1) ? 33 : 63);
     const double stage = sqrt(sqrt(pow(loads, 4) + pow(w.stage, 4)));
-    const double end = (170 + 2200 / 32768.0 * results) * (w.turns ? 0.76 : 1);
+    const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
     const double waves = (double)(parts > 1 ? 0 : units / slots);
     const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double join = by.split > 1    ? 680 + 0.020 * 4 * results
-                        : by.split == 1 ? 3500 + 0.017 * 4 * (double)slices * results
+    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+                        : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
                                         : 0;
     const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
-    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1700;
-    return (work > memory ? work + 0.29 * memory : memory + 0.29 * work) + 4100 + (w.pair > 1 ? 1000 : 0);
+    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1600;
+    return (work > memory ? work + 0.41 * memory : memory + 0.41 * work) + 2000 + (w.pair > 1 ? 880 : 0);
 }
 // Writes to `best` the n choices with the shortest predicted times, in ascending order of time. Returns the number
 // of choices written, which is less than n if fewer configurations can compute the product.
@@ -11863,7 +11863,7 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
-        kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
+        kbk_tuned 1 2 NT 1024 1024 4096 1 128x192x2 1 11920 NVIDIA H100 80GB HBM3
     The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
     configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
     the last line is used. */
@@ -15495,7 +15495,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif
 }
 
-#define KBK_CANDIDATES 6 // configurations that kbk_tune measures
+#define KBK_CANDIDATES 12 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
 typedef struct kbk_candidate { // one of the configurations that kbk_tune measures, and the launch that uses it

@@ -679,7 +679,7 @@ static void test_choices(void) {
                     check(by[0].clocks > work, "the estimated time is not below the time at peak rate");
                     check(by[0].split != 1 || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1,
                           "split-K is used only if SMs would be idle");
-                    check(work < 20000 || by[0].split || units * 10 > 8 * slots || elem == 1,
+                    check(work < 20000 || by[0].split || units * 10 > 7 * slots || elem == 1,
                           "most SMs have work, or the product is small");
                     for (int k = 0; k < n; k++) {
                         const kbki_wg_way each = kbki_wg_way_of(by[k].way);

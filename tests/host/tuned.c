@@ -92,7 +92,7 @@ static void test_bad_lines(void) {
         CHECK_THAT(why && strstr(why, bad[i].why) && strstr(why, "line 1"), "%s: %s", bad[i].line, why ? why : "-");
         CHECK_INT(list.count, 0);
     }
-    char text[2000] = "kbk_tuned 1 2 NT 8 8 8 1 64x64x1p 0 5000 " H100 "\n";
+    char text[2000] = "kbk_tuned 1 2 NT 8 8 8 1 64x64x2 0 5000 " H100 "\n";
     for (size_t i = strlen(text); i < sizeof text - 1; i++) text[i] = 'x', text[i + 1] = '\0';
     put(text); // a long line without a newline at its end
     CHECK(read_all() && list.count == 1 && strstr(note, "line 2"));
