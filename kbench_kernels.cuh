@@ -1130,7 +1130,8 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
             for (int e = 0; e < l.dims; e++)
                 if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
                     span += (double)(l.size[e] - 1) * (double)l.step[e];
-            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span)
+                return "a stride is so small that elements overlap";
         }
     }
     return NULL;
