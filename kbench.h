@@ -10720,7 +10720,7 @@ static int kbi_character_width(unsigned code) {
         { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd }
     };
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < 4 ? 0 : 2; // marks come first
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < 4 ? 0 : 2; // 0 to 3: combining marks
     return 1;
 }
 
@@ -11095,7 +11095,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
                   cell->scale > old->scale;
     }
     if (!changed) return;
-    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // best units
+    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // new units
     t->layout = l;
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
@@ -11643,7 +11643,7 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
     if (type == KBI_FOUND) KBENCH_FREE(data);
 }
 
-typedef struct kbi_job { // then n bytes (1: the case is wanted) and n inspection verdicts are sent
+typedef struct kbi_job { // sent to a worker, then n bytes (1: the case is wanted) and n verdicts
     int32_t first, n;
     int32_t device;
     int32_t process;
@@ -12116,8 +12116,8 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
         kbi_case_end(s, i, &m, NULL);
 }
 
-// Ends a worker; the case that it ran has failed. limit: exceeded time limit in seconds; 0: the worker has ended. If
-// no case has begun, the worker is replaced twice before the first wanted case fails.
+// Ends a worker and marks its current case as failed. limit: exceeded time limit in seconds; 0: the worker has ended.
+// If no case has begun, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -13045,7 +13045,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// Before measurements, sets empty-kernel durations from a KBI_REFERENCE process. Returns false if one is invalid.
+// Before measurements, sets empty-kernel durations from a KBI_REFERENCE process. Returns false if any is invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
