@@ -32,9 +32,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch returns an error for NULL pointers, negative sizes, sizes whose product overflows, and strides that
-   let elements overlap. kbk_launch also returns an error if the variant cannot run on the compute capability of
-   the GPU. Launchers that a program calls directly do not check for NULL pointers.
+   kbk_launch returns an error for NULL pointers, negative sizes, sizes whose product overflows, strides that let
+   elements overlap, and a variant that cannot run on the GPU. Launchers that a program calls directly do not check
+   for NULL pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -1284,8 +1284,7 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    // q is x in units of the spacing of e4m3 numbers near x. If x is normal, q is at least 8 and below 16; if x is
-    // subnormal, q is below 8.
+    // q is x in units of the spacing of e4m3 numbers near x: 8 <= q < 16, or q < 8 if x is subnormal
     double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
     return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
@@ -1973,8 +1972,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// A program may contain a kernel compiled for several compute capabilities. Sets *capability to the compute
-// capability (90 for 9.0) of the code that the runtime uses on the current device.
+// Sets *capability to the compute capability (90 for 9.0) of the compiled code that the current device runs for
+// this kernel.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -2111,9 +2110,9 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether there are too few rows to fill the device. If there are too few rows, softmax bwd uses one
-// thread per vector. Launchers with a kbki_plan table use the configuration for rows of four times the length,
-// which has more threads per row.
+// Returns whether there are too few rows to fill the device. For too few rows, softmax bwd uses one thread per
+// vector; a kbki_plan table is read as for rows of four times the length, because longer rows get more threads per
+// row.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
@@ -2679,11 +2678,10 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: the swizzle, 1 for 128
     bytes.
     If Along is true (K-major operand), a row in shared memory has 64 values of k. The first stride is not used, and
-    the second stride leads to the next eight rows. A step of 16 values of k is a step of 32 bytes. A step of 64 rows
-    is a step of 8192 bytes.
+    the second stride leads to the next eight rows. A step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
     If Along is false, a row in shared memory has 64 elements with the same k, and a panel has `High` rows. The first
-    stride leads to the next panel, the second stride to the next eight values of k. A step of 16 values of k is a
-    step of 2048 bytes. A step to the next panel is a step of 8192 bytes if High is 64.
+    stride leads to the next panel, the second stride to the next eight values of k. A step of 16 values of k is 2048
+    bytes, a step to the next panel 8192 bytes if High is 64.
     Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
@@ -5643,9 +5641,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
-    // With more threads per row, a row takes less time. But a thread with 8 elements of 16 bits spends much of its
-    // time on index computations. A launcher therefore uses threads with 8 elements of 16 bits only if there are
-    // few rows.
+    // With more threads per row, a row takes less time. But if a thread has only 8 elements of 16 bits, index
+    // computations take too much of its time, unless there are few rows.
     const bool few = n.rows * by8 <= sms * 1536;
     if (!n.whole && by8 <= 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
@@ -8339,9 +8336,9 @@ struct kbki_emb_order {
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: the hot rows of dW (rows with more than KBKI_EMB_HOT tokens), grouped by class of ids. x: index of the
-    // row; y: position in `order` of the row's first token. hots: one entry per class of ids. x: number of hot
-    // rows of the class; y: position in `hot` of the class's first hot row
+    // hot: hot rows of dW (more than KBKI_EMB_HOT tokens), grouped by class of ids. x: index of the row; y:
+    // position in `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the
+    // class; y: position in `hot` of the class's first hot row
     uint2 *hot, *hots;
     unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
@@ -10652,8 +10649,7 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-// Changes pointers and sizes in io, so that io describes only what this CTA computes: slice blockIdx.y of K of the
-// matrix product with index blockIdx.z in the batch.
+// Restricts io to the work of this CTA: slice blockIdx.y of K, in matrix product blockIdx.z of the batch.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
@@ -11037,9 +11033,8 @@ template <class Plan, class T> struct kbki_wg_walk {
         return { at.x * Plan::tile_m, at.y * Plan::tile_n, layer, first, depth, slice, slices };
     }
 };
-// Returns the address at which this thread stores its sums for rows i0 to i0 + 63, in the part of the workspace
-// that belongs to cluster `which`. The sums are in the order of the registers, so that the stores of a warp are
-// coalesced.
+// Returns the address, in the workspace of cluster `which`, of this thread's sums for rows i0 to i0 + 63. The sums
+// are in the order of the registers, so that the stores of a warp are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
@@ -12216,8 +12211,7 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
 };
 #endif
 // Transposes operand A (b = 0) or operand B (b = 1) of all products of a batch by one launch. The transposed
-// matrices are side by side in the result. Row i of the result consists of row i of each transposed matrix, and a
-// row of a transposed matrix has K elements.
+// matrices are side by side: row i of the result consists of row i (K elements) of each transposed matrix.
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -13024,7 +13018,7 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// Executes one step of the online softmax of a row. The 16 threads of the row hold four scores each. Replaces the
+// Executes one step of the online softmax of a row. Each of 16 threads holds four scores of the row. Replaces the
 // scores by exponentials relative to the running maximum. Returns the factor by which earlier sums must be
 // multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
@@ -13352,9 +13346,8 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
 
 /*  Stores a warp's results to `to`: 32 rows of 8 * Across columns, from 16-byte chunk `first` of a row on. Rows of
     `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results are
-    first written to shared memory at address `rows`, where they overwrite the same columns of 32 rows. The stores
-    to `to` are therefore coalesced; a direct store from the accumulators would write only 16 bytes to each of
-    eight rows. */
+    first written to the same columns of 32 rows in shared memory, at address `rows`. The stores to `to` are
+    therefore coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at, int64_t ld = Dim) {
@@ -14357,8 +14350,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // The consumers wait at this barrier until the mbarriers are initialised. The producer need not wait: its
-        // first thread has initialised the mbarriers.
+        // Only the consumers wait for the mbarriers at this barrier: the producer has initialised the mbarriers.
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -15224,11 +15216,10 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
     bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
     Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`).
-    For every row, the first kernel computes D = sum(do * o) and lse * log2(e), which p = 2^(score - lse * log2(e))
-    uses. The last kernel converts the f32 sums of dq, which are in the order of accumulators, to rows of dq. Rows
-    and keys beyond the last one are read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for
-    masked pairs. The tensors `do`, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any
-    alignment. */
+    For every row, the first kernel computes lse * log2(e) and D = sum(do * o). The last kernel converts the f32
+    sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are read
+    as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
+    and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -15255,7 +15246,7 @@ __device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg
     return it;
 }
 // Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, lse
-// * log2(e), and D = sum(do * o).
+// * log2(e) and D.
 __device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
     float4 two;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
