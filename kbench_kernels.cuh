@@ -1130,14 +1130,15 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
             for (int e = 0; e < l.dims; e++)
                 if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
                     span += (double)(l.size[e] - 1) * (double)l.step[e];
-            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span)
+                return "a stride is so small that elements overlap";
         }
     }
     return NULL;
 }
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
-    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements.
+    For valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -12789,8 +12790,8 @@ template <class T> struct kbki_attn {
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
-// all tensors are contiguous. accepts: whether the variant accepts strides.
+// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element, or to 0
+// if all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
