@@ -14457,8 +14457,10 @@ typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
 // configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
-typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
-typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
+typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500, true> kbki_fa_128x2s;
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128x3s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64x3s;
+typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900, true> kbki_fa_64x4s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14469,7 +14471,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
     const bool wide = a->s.cols == 128;
-    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    if (io.span)
+        return wide ? kbki_fa_cheaper<T, kbki_fa_128x2s, kbki_fa_128x3s>(a, io, st)
+                    : kbki_fa_cheaper<T, kbki_fa_64x3s, kbki_fa_64x4s>(a, io, st);
     return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
                 : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
