@@ -32,9 +32,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, strides that let elements
-   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL
-   pointers.
+   kbk_launch returns an error for NULL pointers, negative sizes, sizes whose product overflows, strides that let
+   elements overlap, and a variant that cannot run on the GPU. Launchers that a program calls directly do not check
+   for NULL pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -619,12 +619,12 @@ enum {
     row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding") \
     row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read") \
     row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight") \
-    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw") \
+    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "dx: thread per element; dw: thread per column") \
     row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx") \
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1") \
     row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx") \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses") \
-    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: one kernel for dw, then one for dx")
 
 #define KBK_OPS_transpose(row) \
     row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30, \
@@ -651,7 +651,7 @@ enum {
     row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread") \
     row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
     row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread") \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd") \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "kernel fwd/unroll, then kernel bwd/unroll") \
     row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards") \
     row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read") \
     row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
@@ -710,7 +710,7 @@ enum {
     row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage") \
     row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment") \
     row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied") \
-    row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
+    row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "wgmma in TF32 (10 mantissa bits)") \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C") \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32") \
     row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K") \
@@ -726,7 +726,7 @@ enum {
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
     row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
     row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel") \
-    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
+    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "wgmma in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
 #define KBK_OPS_attention(row) \
@@ -844,7 +844,7 @@ typedef struct kbk_shape {
     double p;           // dropout: probability that an element is set to 0
     int causal;         // attention: if 1, a query attends to no key after its own position
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
-    int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
+    int sequential;     // gather: if 1, idx[i] = i % among; if 0, indices are random
     uint64_t seed;      // dropout: seed of the random mask
     // Distances in memory, in elements, of tensor i of the signature: strides[i][0] between rows, strides[i][1] and
     // [2] between indices of the dimensions further out; 0: contiguous. Only dimensions before a bar in the signature
@@ -938,8 +938,8 @@ KBK_FN int kbk_kind_size(int kind, int dtype) {
 /*  kbk_has_dimension returns whether a signature (kbk_op.signature) has a dimension with the given letter.
     kbk_has_option returns whether a signature has an option with the given name. Letters stand for members of
     kbk_shape: N, C and D for cols; R, M and S for rows; K for k; V for vocabulary; A for among; Z and B for batch;
-    H for heads; X for n * stride. An asterisk stands for any number of dimensions; if the signature also has a C,
-    the product of the dimensions behind the asterisk is rows. */
+    H for heads; X for n * stride. An asterisk stands for any number of dimensions. If the signature also has a C,
+    `rows` is the product of the dimensions that the asterisk stands for. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -1130,14 +1130,15 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
             for (int e = 0; e < l.dims; e++)
                 if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
                     span += (double)(l.size[e] - 1) * (double)l.step[e];
-            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span)
+                return "a stride is so small that elements overlap";
         }
     }
     return NULL;
 }
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
-    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements.
+    For valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1284,7 +1285,7 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    // q is x divided by the spacing of e4m3 numbers near x: from 8 to 16, or less than 8 if x is subnormal
+    // q is x in units of the spacing of e4m3 numbers near x: 8 <= q < 16, or q < 8 if x is subnormal
     double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
     return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
@@ -1726,11 +1727,11 @@ __device__ __forceinline__ float kbki_reciprocal(float x) {
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
 /*  kbki_base computes exp(x - m) as exp2(k x - b), by one FMA and one exp2, with k = log2(e) and b = m log2(e).
     The product b = m log2(e) is rounded once, when b is computed: if each FMA rounded this product, exponentials
-    and their sum could use different values of b. The maximum m can be a mask's number, such as -1e30 or -FLT_MAX.
-    If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m differ by at least 32, so only numbers
-    equal to m contribute to the sum of exp(x - m). If b would be coarse, exp2(k x - b) uses k = 1 and b = m, so
-    that its value is exactly 1 if x = m. A maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is
-    NaN. */
+    and their sum could use different values of b. If all elements of a row are masked, m is the value of a masked
+    element, such as -1e30 or -FLT_MAX. If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m
+    differ by at least 32, so only numbers equal to m contribute to the sum of exp(x - m). If b would be coarse,
+    exp2(k x - b) uses k = 1 and b = m, so that its value is exactly 1 if x = m. A maximum of -inf is replaced by
+    -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1946,8 +1947,8 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
 }
 
 // Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
-// report this error as its own. After a reset of the device, kernels have lost their limits of dynamic shared
-// memory; kbki_error therefore removes these limits from the cache.
+// report this error as its own. A reset of the device undoes every raised limit of dynamic shared memory.
+// kbki_error therefore clears these limits in the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1972,8 +1973,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// Sets *capability to the compute capability (90 for 9.0) for which the kernel's code that runs on the current
-// device was compiled.
+// Sets *capability to the compute capability (90 for 9.0) of the compiled code that the current device runs for
+// this kernel.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -2097,8 +2098,8 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     comes first. A configuration consists of the number of threads per row and the number of vectors per thread.
     Configurations with few threads and many vectors per thread execute the fewest index computations and have the
     most registers for data. For very long rows, configurations with few threads per row are slower, because an SM
-    then holds only few threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes
-    each, because most lanes of a warp would be idle. */
+    then holds only few threads. A short row is processed by one warp. Each of the shortest rows is processed by
+    only 8 lanes, because most lanes of a whole warp would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row that this configuration processes, in 16-byte vectors
     Kernel* kernel;
@@ -2110,8 +2111,9 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether there are too few rows to fill the device. If there are too few rows, a launcher uses one
-// thread per vector, or the configuration for rows of four times the length.
+// Returns whether there are too few rows to fill the device. For too few rows, softmax bwd uses one thread per
+// vector; a kbki_plan table is read as for rows of four times the length, because longer rows get more threads per
+// row.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
@@ -2319,7 +2321,7 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
                  "r"(rank)
                  : "memory");
 }
-// Waits until the mbarrier's phase with this parity is complete, but at most for a time that the hardware limits.
+// Waits until the mbarrier's phase with this parity is complete, or until a time limit of the hardware has passed.
 // Returns whether the phase is complete. In a new mbarrier, the phase with parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
@@ -2402,6 +2404,23 @@ __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) 
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
+// Stores v in the shared memory of CTA `rank` of the cluster. The mbarrier of that CTA counts the 16 bytes when they
+// have arrived. to, bar: addresses that correspond to the destination and to the mbarrier.
+__device__ __forceinline__ void kbki_cluster_send(const float4* to, const uint64_t* bar, unsigned rank, float4 v) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                     kbki_cluster_at(kbki_shared(to), rank)),
+                 "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(kbki_cluster_at(kbki_shared(bar), rank))
+                 : "memory");
+}
+// Adds `parts` vectors that are 128 vectors apart.
+__device__ __forceinline__ float4 kbki_cluster_sum(const float4* p, int parts) {
+    float4 sum = p[0];
+    for (p += 128; --parts > 0; p += 128) {
+        const float4 v = *p;
+        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
+    }
+    return sum;
+}
 #endif
 // When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
 // kbki_cluster_begin and kbki_cluster_begun do not order memory accesses, so loads stay in flight.
@@ -2479,7 +2498,7 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
     mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
     auto* at = &kept[mix >> 58];
-    static_assert(many == 64, "six bits of the mix");
+    static_assert(many == 64, "bits 58 to 63 of mix are the index of an entry");
     if (memcmp(&at->key, key, sizeof *key) == 0) return *map = at->map, (const char*)NULL;
     if (!encode) encode = kbki_map_encoder();
     if (!encode) return "the driver is too old for tensor maps; they need CUDA 12 or later";
@@ -2525,15 +2544,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
-// groups of `span` heads (z). A box has `high` rows of a head.
+// groups of `span` heads (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
 template <class T>
 const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
-                           kbki_map* map) {
+                           kbki_map* map, int rank = 4) {
+    const int64_t deep = span ? span : heads;
     const kbki_map_key key = { base,
-                               { (uint64_t)d, (uint64_t)lines, (uint64_t)span, (uint64_t)(heads / span) },
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)deep, (uint64_t)(heads / deep) },
                                { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
                                { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
-                               4 << 8 | kbki_map_type<T>() };
+                               (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -2656,14 +2676,14 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
-    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
-    Along is true (K-major operand), a row has 64 values of k. If Along is true, the first stride is not used, and
-    the second stride leads to the next eight rows. If Along is true, a step of 16 values of k is a step of 32
-    bytes. If Along is false, a panel has 64 elements for each of High values of k. If Along is false, the first
-    stride leads to the next panel, the second stride to the next eight values of k. If Along is false, a step of
-    16 values of k is a step of 2048 bytes. For both values of Along, a step of 64 elements is a step of 8192 bytes
-    if High is 64. Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the
-    groups. */
+    address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: the swizzle, 1 for 128
+    bytes.
+    If Along is true (K-major operand), a row in shared memory has 64 values of k. The first stride is not used, and
+    the second stride leads to the next eight rows. A step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
+    If Along is false, a row in shared memory has 64 elements with the same k, and a panel has `High` rows. The first
+    stride leads to the next panel, the second stride to the next eight values of k. A step of 16 values of k is 2048
+    bytes, a step to the next panel 8192 bytes if High is 64.
+    Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
@@ -2688,18 +2708,23 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
                         "+f"(d[i+6]), "+f"(d[i+7])
 #define KBKI_WG_16(d) KBKI_WG_8(d, 0)
-#define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
-#define KBKI_WG_64(d) KBKI_WG_32(d, 0)
-#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
-#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
-#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
+#define KBKI_WG_32(d) KBKI_WG_8(d, 0), KBKI_WG_8(d, 8)
+#define KBKI_WG_MORE(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
+#define KBKI_WG_64(d) KBKI_WG_MORE(d, 0)
+#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_MORE(d, 32)
+#define KBKI_WG_160(d) KBKI_WG_128(d), KBKI_WG_8(d, 64), KBKI_WG_8(d, 72)
+#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_MORE(d, 64)
+#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_MORE(d, 96)
 #define KBKI_WG_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
-                         "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KBKI_WG_NAMES_32 KBKI_WG_NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define KBKI_WG_NAMES_64 KBKI_WG_NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, " \
+                         "%30, %31"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
-                          "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KBKI_WG_NAMES_160 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
+                          "%78, %79"
+#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_160 ", "                                                                      \
+                          "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
@@ -2745,8 +2770,10 @@ template <class T, int Width> struct kbki_wgmma;
     };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(16, 8, 9, 10, 11, 12, 13, 14)
+KBKI_WGMMA_BOTH(32, 16, 17, 18, 19, 20, 21, 22)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
+KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
@@ -3315,8 +3342,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
     gather run -----------------------------------------------------------------------------------------------
-    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
-                         idx uniform, or i mod among (sequential). An index outside x gives NaN
+    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: `among` elements (0: n)
+                         idx uniform, or i % among (sequential). An index outside x gives NaN
     flops  0
     bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read. If there are
                                            fewer elements than reads, each element is included once
@@ -4183,7 +4210,7 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Combines the (max, sum) pairs of the warps that process a row to the pair of the row, with one barrier. All
+/*  Computes the (max, sum) pair of a row from the pairs of the warps that process the row, with one barrier. All
     threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel must
     execute a barrier. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
@@ -4197,7 +4224,7 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// Combines the (max, sum) pairs of the threads that process a row to the pair of the row.
+// Computes the (max, sum) pair of a row from the pairs of the threads that process the row.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
@@ -4514,7 +4541,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Combines the (max, sum) pairs of `count` warps that process a row to the pair of the row.
+// Computes the (max, sum) pair of a row from the pairs of the `count` warps that process the row.
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4795,8 +4822,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has uniform random numbers from 0 to 2 / cols, because their mean is that of cols probabilities: 1 /
-// cols.
+// The input y has uniform random numbers from 0 to 2 / cols. Their mean is 1 / cols, like the mean of softmax
+// outputs.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -5195,7 +5222,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-/*  Combines the moments of `count` warps, at most Most, to the moments of the row (Chan, Golub & LeVeque 1979).
+/*  Computes a row's moments from the moments of `count` warps, at most Most (Chan, Golub & LeVeque 1979).
     The moments of a warp are float4(number of elements, mean, sum of deviations from this mean, sum of squared
     deviations). They are converted to deviations from `middle`, the mean of the calling warp, so that one
     reduction is enough. */
@@ -5598,8 +5625,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
-    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
-    // are few rows, because its index computations then take too much time.
+    // With more threads per row, a row takes less time. But if a thread has only 8 elements of 16 bits, index
+    // computations take too much of its time, unless there are few rows.
     const bool few = n.rows * by8 <= sms * 1536;
     const auto row = [&](kbki_norm_kernel<T>* kernel, int64_t threads) {
         return kbki_norm_launch(kernel, n, n.rows, threads, 0, st);
@@ -5944,9 +5971,10 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Returns the position in shared memory of group `four` of thread t; a group is four column sums. Groups of
-    // neighbouring threads are adjacent. For 16-bit types, groups with even and with odd numbers of a thread use
-    // different halves of the banks. Writing groups, and reading them in the order of columns, has no conflicts.
+    // A group is four column sums of a thread. Returns the position in shared memory, in float4 elements, of
+    // thread t's group with index `four`. Groups of neighbouring threads are adjacent in shared memory. For 16-bit
+    // types, a thread's groups with an even index and those with an odd index use different halves of the banks.
+    // Threads write their groups, and read groups in the order of columns, without bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
@@ -6433,8 +6461,8 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
-    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because they also
-    // convert each element to float.
+    // For 16-bit types, the conversion of elements to float takes time. An SM therefore has more CTAs, and a
+    // thread fewer vectors, than for f32.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6851,12 +6879,12 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7763 us  11 %      -   32 30 %  8 %         0  thread per element of dx, per column of dw
+    1 naive   7763 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
     2 split   2029 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
     3 matmul  4888 us  17 % 0.42 x   32 59 % 13 %     792 k  two GEMMs, K = 1 and M = 1
     4 ticket 967.6 us  85 % 5.05 x   57 80 % 66 %       231  column sums per CTA, added in order; then dx
     5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         3  dx and dw from one pass, 16-byte accesses
-    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: first x is read, then dx written
+    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel for dw, then one for dx
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
@@ -7600,8 +7628,9 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
-    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. If pair is NULL,
-    the gradient is computed from lse and g instead of pair and scale. */
+    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. `pair` holds the
+    (max, sum) pair of each row. The gradient is computed from `pair` and `scale`, or, if `pair` is NULL, from
+    `lse` and `g`. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7750,7 +7779,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  unroll of fwd, then unroll of bwd
+    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  kernel fwd/unroll, then kernel bwd/unroll
     2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row; the second read runs backwards
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
     4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
@@ -8219,15 +8248,14 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Returns the number `bits` that divides the ids into classes: all ids with the same remainder modulo 2^bits form
-// one class.
+// Ids with the same remainder modulo 2^bits form one class. Returns `bits`.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-// Returns the number of 32-bit words of a bit mask with one bit per row of dW in a class of ids.
+// Returns the number of 32-bit words of a bit mask that has one bit for each id of a class.
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
@@ -8281,14 +8309,14 @@ struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // number of 32-bit words of `some` per class of ids
+    int words;         // number of 32-bit words that each class of ids has in the array `some`
     // one entry per token. x: number of tokens with the same id, or 0 if an earlier token has the id. y: position
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: for each hot row of dW (more than KBKI_EMB_HOT tokens), the row (x), and the position in `order` of its
-    // first token (y), by class of ids. hots: for each class of ids, the number of its hot rows (x), and the
-    // position in `hot` of its first hot row (y)
+    // hot: hot rows of dW (more than KBKI_EMB_HOT tokens), grouped by class of ids. x: index of the row; y:
+    // position in `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the
+    // class; y: position in `hot` of the class's first hot row
     uint2 *hot, *hots;
     unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
@@ -8321,7 +8349,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
     }
 }
 // Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster than
-// kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same id. The list
+// kbki_emb_walk for few tokens. For each token, kbki_emb_rank counts the earlier tokens with the same id. The list
 // of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
@@ -8386,8 +8414,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        // kbki_follow_me, which lets the second kernel start, is called after the first loads of ids, because
-        // loads of the second kernel would delay them.
+        // Loads of the second kernel would delay this kernel's first loads of ids. kbki_follow_me, which lets the
+        // second kernel start, is therefore called after these loads.
         kbki_follow_me();
         __syncthreads();
     };
@@ -8474,7 +8502,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // next work item of this CTA, counted from the first work item of class g
+    unsigned item = cta; // this CTA's next work item, relative to the first work item of the current class
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8651,8 +8679,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM traffic
-    reads `cs`?
+    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM
+    traffic do the reads of `cs` cause?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8811,7 +8839,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
      6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  4 elements per access, A transposed in tiles
      7 cpasync    3074 us 69 % 1.28 x  128  24 %  6 %      54 M  cp.async pipeline of four tiles
      8 warptile   2741 us 77 % 1.12 x  231  12 %  4 %      32 M  warp tiles, fragment pipeline, split-K
-    20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  select in TF32 (10 mantissa bits)
+    20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  wgmma in TF32 (10 mantissa bits)
     99 cublas     2655 us 79 %      -  254  12 %  4 %      45 M  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
@@ -8915,6 +8943,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
+    int parts;    // number of CTAs of a cluster that compute the same tile, each a part of K
+    bool along_n; // whether the CTAs of a cluster share a tile of A and are neighbours along N, not along M
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -9282,10 +9312,10 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     8 swizzle   tiles are 64 deep and copied in 16-byte vectors; vector p of row r is stored in place p ^ r % 8
                 <- an eighth of the load instructions of rung 7. Without swizzle or padding, the eight rows of 128
                 bytes that ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
-    9 tmaload one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the copied
-    bytes
+    9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the copied
+                bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup wgmma multiplies tiles that are loaded as in rung 9. The four warps of a warpgroup execute each
+    10 warpgroup  tiles are loaded as in rung 9, and multiplied by wgmma. The four warps of a warpgroup execute a
                 wgmma together. One wgmma multiplies 64 x 16 by 16 x 128 elements
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
@@ -9861,13 +9891,13 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
-// Returns the row and the column of the tile that CTA `rank` of a cluster computes in work unit `index`, counted
-// in tiles. Tiles are numbered in bands of 16 tile rows, column by column within a band.
+// Returns the tile row and the tile column of the tile that CTA `rank` of a cluster computes in work unit `index`.
+// Tiles are numbered in bands of 16 tile rows, column by column within a band.
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
-    int band = index / (most * across), in = index - band * (most * across);
-    int high = min(most, down - band * most), column = in / high;
+    int band = index < most * across ? 0 : index / (most * across), in = index - band * (most * across);
+    int high = min(most, down - band * most), column = (int)((unsigned)in / (unsigned)high);
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
 /*  Kernel of variant `persist` (persistent kernel): one CTA per SM computes one tile after another. Tiles are
@@ -10366,8 +10396,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 #define KBKI_MMA_DEPTH 64
-// Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, aligned 4-byte
-// loads read nearly all of the elements. Elements n to 7 of the result are 0.
+// Loads min(n, 8) elements of 16 bits from an address with any alignment. If 8 elements are loaded, aligned 4-byte
+// loads read at least six of the elements. Elements n to 7 of the result are 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10585,7 +10615,8 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
         kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
-// Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
+// Prologue of the pipeline. Starts all loads of the first Stages - 1 stages, and a quarter of the loads of the
+// last stage.
 template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
@@ -10596,7 +10627,7 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-// Changes io to the product of the batch and to the slice of K that this CTA computes.
+// Restricts io to the work of this CTA: slice blockIdx.y of K, in matrix product blockIdx.z of the batch.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
@@ -10717,8 +10748,8 @@ const char* kbki_mma_align(const T** p, int64_t* unit, int64_t* ld, int64_t* str
 }
 // Returns whether kbki_mm_wide holds for an operand, at least after kbki_mma_align has copied it.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t unit) { return kbki_aligned(p, 16) || unit % 8; }
-// Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
-// workspace; a->workspace is set to the remaining part.
+// Copies every operand (A or B) that has a stride that is not a multiple of 16 bytes. The copies take the first
+// part of the workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10839,14 +10870,14 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
     // true if the number of buffers per tile is odd: a tile then starts with the buffer with which the previous
     // tile ended
-    constexpr bool Odd = Many * Plan::blocks % 2;
+    constexpr bool Odd = Plan::buffers > 1 && Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < Many; i++) {
         const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
-        char* buffer = staging + (block * Many + i) % 2 * 8192;
+        char* buffer = staging + (block * Many + i) % Plan::buffers * 8192;
         if (first && Odd && block == 0 && i == 0) kbki_bulk_read<0>();
-        if (first) kbki_bulk_read<Two ? 2 : 1>();
+        if (first) kbki_bulk_read<Plan::buffers == 1 ? 0 : Two ? 2 : 1>();
         kbki_barrier<128>(1 + group);
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
@@ -10900,8 +10931,10 @@ template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> st
     static constexpr int workers = Turns ? 1 : Groups;  // number of consumer warpgroups that share a tile
     static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
-    static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128; // bytes of the two staging buffers of a warpgroup
+    static constexpr int a_bytes = TileM * 128, b_bytes = (TileN + 63) / 64 * 8192, stage_bytes = a_bytes + b_bytes;
+    // buffers: number of staging buffers of a warpgroup, 2 if shared memory has room; staging: bytes of these buffers
+    static constexpr int buffers = 1024 + Stages * stage_bytes + Groups * 16384 <= 227 * 1024 ? 2 : 1;
+    static constexpr int staging = buffers * 64 * 128;
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // includes 1024 bytes for alignment
     // keep: registers per consumer thread; spare: registers per producer thread. Of 65536 registers, a CTA uses
     // 128 * (40 + 2 * 232) or 128 * (32 + 3 * 160)
@@ -10911,16 +10944,17 @@ struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
-// Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
-// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. If B is
-// not K-major, a box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
-template <class Plan, bool Along>
-constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
-                             : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
-                                                              : 64;
+// Returns the number of rows of a TMA box of an operand. `Along`: whether the operand is K-major; parts: number of
+// CTAs that load a part of the tile each, and multicast this part. If the operand is K-major, the box holds a CTA's
+// part of `tile` rows of the operand. Otherwise each row of the box holds a panel of the tile (128 bytes) for one
+// value of k. A CTA loads complete panels, or a range of k of every panel if its part of the tile is not complete
+// panels.
+template <class T> __host__ __device__ constexpr int kbki_wg_high(bool along, int tile, int parts) {
+    return along ? tile / parts : tile / parts % kbki_wg_k<T> ? kbki_wg_k<T> / parts : kbki_wg_k<T>;
+}
 // Returns the number of work units of one product: tiles, or pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
-    return (io.down + pair - 1) / pair * io.across;
+    return ((io.along_n ? io.across : io.down) + pair - 1) / pair * (io.along_n ? io.down : io.across);
 }
 // Returns the number of pipeline stages that cover K.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
@@ -10952,25 +10986,33 @@ template <class Plan, class T> struct kbki_wg_walk {
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
-          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {}
+          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {
+        if (of.parts > 1) own = index = own / of.parts;
+    }
     __device__ __forceinline__ bool more() const { return split || index < io.whole; }
+    // A division takes longer than a branch, and the first load of a CTA waits for the first call.
     __device__ __forceinline__ kbki_wg_unit next() {
-        int tile = split ? (int)io.whole + own % rest : index, layer = tile / tiles;
-        int slices = split ? (int)io.slices : 1, slice = split ? own / rest : 0, more = all % slices;
-        int2 at = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, tile - layer * tiles, rank);
-        if (!split) index += (int)gridDim.x / Plan::pair;
+        const int across = (int)io.across, down = (int)io.down;
+        int tile = index, layer = 0, slices = io.parts, slice = 0, first = 0, depth = all;
+        if (split)
+            tile = (int)io.whole + own % rest, slices = (int)io.slices, slice = own / rest;
+        else
+            index += io.parts > 1 ? (int)io.whole : (int)gridDim.x / Plan::pair;
+        if (io.parts > 1) slice = (int)blockIdx.x % io.parts;
+        if (io.layers > 1) layer = tile / tiles, tile -= layer * tiles;
+        if (slices > 1) {
+            depth = all / slices, first = depth * slice + min(slice, all - depth * slices);
+            depth += slice < all - depth * slices;
+        }
+        int2 at = io.along_n ? kbki_wg_tile(down, across, Plan::pair, tile, rank)
+                             : kbki_wg_tile(across, down, Plan::pair, tile, rank);
+        if (io.along_n) at = make_int2(at.y, at.x);
         split = false;
-        return { at.x * Plan::tile_m,
-                 at.y * Plan::tile_n,
-                 layer,
-                 all / slices * slice + min(slice, more),
-                 all / slices + (slice < more),
-                 slice,
-                 slices };
+        return { at.x * Plan::tile_m, at.y * Plan::tile_n, layer, first, depth, slice, slices };
     }
 };
-// Returns the workspace address at which this thread stores its part of 64 rows of sums of cluster `which`. The
-// sums are in the order of the registers, so that the stores of a warp are coalesced.
+// Returns the address, in the workspace of cluster `which`, of this thread's sums for rows i0 to i0 + 63. The sums
+// are in the order of the registers, so that the stores of a warp are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
@@ -11031,36 +11073,37 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one pipeline stage from k0 on: the tile of A, and this CTA's share of the tile of B.
-    In a cluster of two CTAs, each CTA loads half of the tile of B and multicasts this half to both CTAs. If B
-    is K-major, the CTA's share of B is a range of columns of B. If B is not K-major, the CTA's share of B
-    consists of complete 64-column panels, or of a range of k in every panel. TMA always delivers full boxes,
-    with zeros for elements outside the tensor. */
+// Starts the TMA loads of a stage of one operand: rows from `at` on, values of k from k0 on. If Parts is 2, this CTA
+// loads half of the tile and multicasts this half to both CTAs of the cluster. TMA always delivers full boxes, with
+// zeros for elements outside the tensor.
+template <class T, bool Along, int Tile, int Parts>
+__device__ __forceinline__ void kbki_wg_load_tile(const kbki_map* map, char* to, uint64_t* full, int at, int k0,
+                                                  int plane, int rank) {
+    constexpr int Share = Tile / Parts, High = kbki_wg_high<T>(Along, Tile, Parts);
+    constexpr bool Both = Parts > 1, Cut = !Along && High < kbki_wg_k<T>;
+    constexpr unsigned All = (1u << Parts) - 1;
+    if (Both) to += rank * (Cut ? High : Share) * 128, (Cut ? k0 : at) += rank * (Cut ? High : Share);
+    if (Along) {
+        kbki_tma_load_3d<Both>(to, map, full, k0, at, plane, All);
+    } else {
+#pragma unroll
+        for (int x = 0; x < (Cut ? Tile : Share); x += kbki_wg_k<T>)
+            kbki_tma_load_3d<Both>(to + x * 128, map, full, at + x, k0, plane, All);
+    }
+}
+// Starts the TMA loads of one pipeline stage. The two CTAs of a cluster share the tile of A or the tile of B.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
-                                             int k0, int plane, int rank) {
-    constexpr int Share = Plan::tile_n / Plan::pair, High = kbki_wg_high<Plan, AlongB>;
-    constexpr unsigned All = (1u << Plan::pair) - 1;
-    constexpr bool Both = Plan::pair > 1, Cut = !AlongB && High < 64;
-    char* b = stage + Plan::a_bytes + rank * (Cut ? High : Share) * 128;
-    kbki_bar_expect(full, Plan::stage_bytes);
-    if (AlongA) {
-        kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
+                                             int k0, int plane, int rank, bool along_n) {
+    constexpr int Pair = Plan::pair;
+    char* b = stage + Plan::a_bytes;
+    kbki_bar_expect(full, Plan::a_bytes + (AlongB ? Plan::tile_n * 128 : Plan::b_bytes));
+    if (Pair > 1 && along_n) {
+        kbki_wg_load_tile<T, AlongA, Plan::tile_m, Pair>(&maps.a, stage, full, i0, k0, plane, rank);
+        kbki_wg_load_tile<T, AlongB, Plan::tile_n, 1>(&maps.b, b, full, j0, k0, plane, 0);
     } else {
-#pragma unroll
-        for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
-            kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
-    }
-    if (Cut)
-        k0 += rank * High;
-    else
-        j0 += rank * Share;
-    if (AlongB) {
-        kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
-    } else {
-#pragma unroll
-        for (int x = 0; x < (Cut ? Plan::tile_n : Share); x += 64)
-            kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
+        kbki_wg_load_tile<T, AlongA, Plan::tile_m, 1>(&maps.a, stage, full, i0, k0, plane, 0);
+        kbki_wg_load_tile<T, AlongB, Plan::tile_n, Pair>(&maps.b, b, full, j0, k0, plane, rank);
     }
 }
 // Operands of a consumer warpgroup in shared memory. multiply() issues the products of one stage as one wgmma
@@ -11132,7 +11175,7 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
         for (int i = at.first; i < at.first + at.depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
             kbki_wg_load<T, Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
-                                                  i * kbki_wg_k<T>, at.layer, walk.rank);
+                                                  i * kbki_wg_k<T>, at.layer, walk.rank, walk.io.along_n);
             ring.next();
         }
     }
@@ -11193,14 +11236,64 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
+/*  If the CTAs of a cluster compute parts of K of the same tile, kbki_wg_send sends a warpgroup's sums to the CTAs
+    that add them. Block i of 64 x 32 results belongs to CTA i % parts. The sums replace the stages of the pipeline,
+    so all CTAs must have read their stages; this barrier need not order accesses to memory. */
+template <class Plan>
+__device__ __forceinline__ void kbki_wg_send(const char* stages, const uint64_t* joined, int parts, int rank, int flag,
+                                             float (*d)[Plan::tile_n / 2]) {
+    kbki_cluster_begin(), kbki_cluster_begun();
+#pragma unroll
+    for (int n = 0; n < Plan::blocks * Plan::tile_n / 32; n++) {
+        int i = flag * Plan::blocks * Plan::tile_n / 32 + n, turn = i / parts;
+        const float4* to = (const float4*)stages + (turn * 4 * parts + rank) * 128 + threadIdx.x % 128;
+        const float* f = d[n / (Plan::tile_n / 32)] + n % (Plan::tile_n / 32) * 16;
+#pragma unroll
+        for (int x = 0; x < 4; x++, f += 4)
+            kbki_cluster_send(to + x * parts * 128, joined, (unsigned)(i - turn * parts),
+                              make_float4(f[0], f[1], f[2], f[3]));
+    }
+}
+// Returns the number of blocks of 64 x 32 results that CTA `rank` adds.
+template <class Plan> __device__ __forceinline__ int kbki_wg_shares(int parts, int rank) {
+    return (Plan::tile_m / 64 * Plan::tile_n / 32 - rank + parts - 1) / parts;
+}
+// Adds the sums that the CTAs of the cluster have sent, in a fixed order, and stores them in C.
+template <class T, class Plan, bool Turned>
+__device__ __forceinline__ void kbki_wg_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined,
+                                             kbki_wg_unit at, int group) {
+    constexpr int Many = Plan::tile_n / 32;
+    const int mine = kbki_wg_shares<Plan>(io.parts, at.slice);
+    kbki_bar_wait(joined, 0);
+    for (int turn = group; turn < mine; turn += Plan::groups) {
+        const int i = turn * io.parts + at.slice;
+        const float4* from = (const float4*)stages + turn * 4 * io.parts * 128 + threadIdx.x % 128;
+        float d[16];
+#pragma unroll
+        for (int x = 0; x < 16; x += 4) {
+            const float4 v = kbki_cluster_sum(from + x / 4 * io.parts * 128, io.parts);
+            d[x] = v.x, d[x + 1] = v.y, d[x + 2] = v.z, d[x + 3] = v.w;
+        }
+        if constexpr (sizeof(T) == 1)
+            for (int x = 0; x < 16; x++) d[x] *= kbki_mm_scaled(io, 1);
+        kbki_wg_finish<T, 32, Turned>(io, at.i0 + i / Many * 64, at.j0 + i % Many * 32, d, at.layer);
+    }
+}
 // Executes the epilogue of a work unit. The sums of a split-K slice that is not the last of its tile are stored in
 // the workspace. The sums of a complete tile are stored in C; if the tile is split, the sums of its earlier slices
 // are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
-                                            char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
+                                            char* staging, const uint64_t* joined, kbki_wg_unit at, int group,
+                                            float (*d)[Plan::tile_n / 2]) {
     const kbki_mm<T>& io = walk.io;
     int flag = Plan::turns ? 0 : group;
+    if (Plan::pair == 1 && io.parts > 1) {
+#pragma unroll
+        for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+        return kbki_wg_send<Plan>(staging - group * Plan::staging - Plan::stages * Plan::stage_bytes, joined, io.parts,
+                                  at.slice, flag, d);
+    }
     at.i0 += flag * Plan::blocks * 64;
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
@@ -11224,7 +11317,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     wait for the wrong phase. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
-                                                kbki_wg_slots<T, Plan, AlongA> ring, int group) {
+                                                kbki_wg_slots<T, Plan, AlongA> ring, const uint64_t* joined,
+                                                int group) {
     // Fed: whether threads load operand A from shared memory into registers
     constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
@@ -11260,7 +11354,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
             kbki_wg_wait<0>();
             if (!Fed) ring.release(before);
         }
-        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
+        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, joined, at, group, d);
     }
     // a CTA must not exit before its TMA stores have read shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
@@ -11274,7 +11368,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages], joined;
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
     // a warpgroup with up to 64 x 128 sums needs no more registers per thread than it has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
@@ -11282,14 +11376,18 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_walk<Plan, T> walk(io);
     // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
+    if (threadIdx.x == 32) kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
+        if (Plan::pair == 1) kbki_bar_init(&joined, 1);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
+        if (Plan::pair == 1 && io.parts > 1)
+            kbki_bar_expect(&joined, (unsigned)(kbki_wg_shares<Plan>(io.parts, (int)blockIdx.x % io.parts) * io.parts) *
+                                         64 * 32 * sizeof(float));
     }
     __syncwarp();
-    if (Plan::pair > 1)
-        kbki_cluster_barrier();
+    if (Plan::pair > 1) // kbki_bar_ready orders the accesses to the mbarriers
+        kbki_cluster_begin(), kbki_cluster_begun();
     else if (group < 0) // the producer warpgroup arrives at the barrier without waiting for the consumers
         kbki_barrier_arrive<Plan::threads>(5);
     else
@@ -11297,9 +11395,15 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     if (group < 0) {
         if constexpr (Moves) kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, walk, ring);
+        __syncwarp();
+        if (Plan::pair == 1 && io.parts > 1) kbki_cluster_begin(), kbki_cluster_begun();
     } else {
         if constexpr (Moves) kbki_wg_take<Plan::keep>();
-        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, group);
+        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, &joined, group);
+        if (Plan::pair == 1 && io.parts > 1) {
+            if (Plan::turns && group > 0) kbki_cluster_begin(), kbki_cluster_begun(); // as in kbki_wg_send
+            kbki_wg_join<T, Plan, !AlongA && AlongB>(io, ring.stages, &joined, walk.next(), group);
+        }
     }
 #endif
 }
@@ -11314,7 +11418,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 // Launches a persistent kernel: the grid has no more CTAs than can be resident at the same time, and each CTA
 // loops over work units.
 template <class T, class Plan, class Kernel>
-const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
+const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, int split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
     size_t bytes = Plan::bytes;
     int slots = 0; // number of clusters that can be resident at the same time
@@ -11323,20 +11427,21 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
+    const int size = Plan::pair * io.parts;
+    attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &slots);
     if (e != cudaSuccess) return kbki_error(e);
     if (slots < 1) return "this GPU cannot run a cluster of this size";
-    io.slices = split ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
+    io.slices = split == 1 ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
     io.whole = io.slices > 1 ? units / slots * slots : units;
     int64_t clusters = io.whole ? io.whole : units * io.slices;
-    if (clusters > slots) clusters = slots;
-    cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
+    if (clusters > slots && io.parts == 1) clusters = slots;
+    cfg.gridDim = dim3((unsigned)(clusters * size));
     // A cluster of one CTA is launched without the cluster attribute, because this attribute makes a launch
     // slower: 6.4 us instead of 5.2 us for M = N = K = 1024.
-    cfg.numAttrs = Plan::pair > 1;
+    cfg.numAttrs = size > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
@@ -11347,34 +11452,37 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
-                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
+    const int high_a = kbki_wg_high<T>(along_a, Plan::tile_m, io.along_n ? Plan::pair : 1),
+              high_b = kbki_wg_high<T>(along_b, Plan::tile_n, io.along_n ? 1 : Plan::pair);
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, high_a, &maps->a)
+                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, high_a, &maps->a);
     if (why) return why;
-    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, kbki_wg_high<Plan, true>, &maps->b)
-                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, kbki_wg_high<Plan, false>, &maps->b);
+    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, high_b, &maps->b)
+                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, high_b, &maps->b);
     if (why || !io.store) return why;
     return layout == KBKI_TT
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.ldc, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.ldc, 64, &maps->c);
 }
-// Checks the arguments, makes the tensor maps, and launches `batch` products. split: whether the tiles of the last
-// wave may be split along K.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split, along_n: as in kbki_wg_choice.
 template <class T, class Plan>
-const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
+const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int split, bool along_n, kbk_stream st) {
     kbki_wg_maps maps = {};
     const int layout = a->s.layout;
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
     io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
+    io.along_n = along_n, io.parts = 1;
+    if (split > 1 && Plan::pair == 1) io.parts = (int)(split < kbki_wg_depth(io) ? split : kbki_wg_depth(io));
     io.store = kbki_mm_wide(io.c, io.unit_c);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) return kbki_mm_zeros(io, batch, st);
-    if (!kbki_grid_ok((io.down + Plan::pair) * io.across * batch)) return KBKI_TEXT_GRID;
+    if (!kbki_grid_ok(kbki_wg_tiles(io, Plan::pair) * Plan::pair * batch)) return KBKI_TEXT_GRID;
     size_t room = kbki_wg_room_bytes(kbki_wg_tiles(io, Plan::pair) * batch, kbki_wg_depth(io), Plan::pair,
                                      Plan::tile_m * Plan::tile_n);
-    split = split && room;
-    if (split && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
-    if (split) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+    if (split == 1 && !room) split = 0;
+    if (split == 1 && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
+    if (split == 1) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
     if ((why = kbki_wg_describe<T, Plan>(io, layout, batch, &maps)) != NULL) return why;
     auto run = [&](auto l) {
         return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, maps, io, split, st);
@@ -11438,10 +11546,11 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// A CTA has two groups of eight warps. The two groups of a CTA compute different columns of C. Each warp of a
+// A CTA has `Across` groups of `Deep` warps. The groups of a CTA compute different columns of C. Each warp of a
 // group computes the products for a part of K.
-template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
-    constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
+template <class T, int Tiles, int Across, int Deep>
+__global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> io) {
+    constexpr int Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, j = lane % 4, deep = warp / Across;
     int depth = (int)io.k, k = deep * 64;
@@ -11477,7 +11586,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         for (int e = 0; e < 4; e++)
             part[deep][g + e / 2 * 8][warp % Across * Columns + 8 * t + 2 * j + e % 2] = d[t][e];
     __syncthreads();
-    for (int i = threadIdx.x; i < 16 * Across * Columns; i += 512) {
+    for (int i = threadIdx.x; i < 16 * Across * Columns; i += Across * Deep * 32) {
         int row = i / (Across * Columns), column = i % (Across * Columns);
         int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
         float sum = 0;
@@ -11485,135 +11594,160 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.ldc + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Configuration of kbki_mm_stream_k, which multiplies up to 16 rows of A by a large matrix B. By TMA,
-    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The kernel runs `Ctas` persistent CTAs per
-    SM, each with one producer warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have
-    64 rows, but A has at most 16. The large matrix B is therefore the first operand, and the result is the
-    transpose of C. A pipeline stage holds Wide * 64 values of k. If `Wide` is more than 1, a TMA copy loads 8
-    columns for all values of k of the stage, so that neighbouring addresses are requested together. */
-template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
-    static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
-    static constexpr int lines = Wide > 1 ? 8 : 64,
-                         // lines: columns per TMA copy; group: bytes of 8 columns of B, or of 8 rows of A
-                         group = Wide * 1024;
-    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
+/*  Configuration of kbki_mm_stream_k, which multiplies up to Rows rows of A by a large K-major matrix B. By TMA,
+    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The first operand of wgmma must have 64 rows.
+    The matrix B is therefore the first operand, and the result is the transpose of C. A work unit is a block of 64
+    columns of C; the CTAs of a cluster split K. Two CTAs run on an SM. */
+template <int Rows> struct kbki_mm_stream {
+    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : Rows < 128 ? 6 : 4;
+    static constexpr int stage_bytes = (64 + Rows) * 128, bytes = 1024 + stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
-    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
-}
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
-                                                  uint64_t* full, uint64_t* empty) {
-    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
+                                                  uint64_t* full, uint64_t* empty, int first, int end) {
+    int slot = 0, parity = 1, size = (int)kbki_cluster_size();
+    for (int unit = (int)blockIdx.x / size; unit < io.across; unit += (int)gridDim.x / size)
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = first; i < end; i++) {
             char* to = stages + slot * Plan::stage_bytes;
             kbki_bar_wait(empty + slot, parity);
             kbki_bar_expect(full + slot, Plan::stage_bytes);
-            int k = Plan::wide > 1 ? 0 : i * 64, deep = Plan::wide > 1 ? i * Plan::wide : 0;
-#pragma unroll
-            for (int x = 0; x < 64; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
-                kbki_tma_load_3d<false>(to, &maps.b, full + slot, k, unit * 64 + x, deep);
-#pragma unroll
-            for (int x = 0; x < 16; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
-                kbki_tma_load_3d<false>(to, &maps.a, full + slot, k, x, deep);
+            kbki_tma_load_3d<false>(to, &maps.b, full + slot, i * 64, unit * 64, 0);
+            kbki_tma_load_3d<false>(to + 8192, &maps.a, full + slot, i * 64, 0, 0);
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
 }
+// Adds the sums of all CTAs of a cluster in a fixed order. CTA i % size adds the sums of rows 8 i to 8 i + 7 of C. The
+// sums replace the stages of the pipeline.
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined, int unit,
+                                                    const float* d) {
+    const int t = threadIdx.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    const float4* at = (const float4*)stages + t;
+    int64_t n = (int64_t)unit * 64 + t / 32 * 16 + t % 32 / 4;
+    kbki_cluster_begin(), kbki_cluster_begun();
+    if (t >= 128) return;
+#pragma unroll
+    for (int i = 0; i < Plan::rows / 8; i++)
+        kbki_cluster_send(at + (i / size * size + rank) * 128, joined, (unsigned)(i % size),
+                          make_float4(d[i * 4], d[i * 4 + 1], d[i * 4 + 2], d[i * 4 + 3]));
+    kbki_bar_wait(joined, 0);
+    for (int i = rank; i < Plan::rows / 8; i += size) {
+        const float4 v = kbki_cluster_sum(at + i / size * size * 128, size);
+        const float sums[4] = { v.x, v.y, v.z, v.w };
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int64_t m = i * 8 + t % 4 * 2 + e % 2, column = n + e / 2 * 8;
+            if (m < io.m && column < io.n) io.c[m * io.ldc + column] = kbki_mm_result(io, sums[e]);
+        }
+    }
+}
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
-                                                        uint64_t* empty) {
-    kbki_wg_operand<true, 64, Plan::group> a, b;
-    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
-    float d[8];
-    a.set(stages), b.set(stages + 8 * Plan::group);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
+                                                        uint64_t* empty, int first, int end, float* d) {
+    kbki_wg_operand<true> a, b;
+    int slot = 0, parity = 0, size = (int)kbki_cluster_size();
+    a.set(stages), b.set(stages + 8192);
+    for (int unit = (int)blockIdx.x / size; unit < io.across; unit += (int)gridDim.x / size) {
         int before = 0;
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = first; i < end; i++) {
             uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
             kbki_bar_wait(full + slot, parity);
             kbki_wg_fence();
 #pragma unroll
-            for (int step = 0; step < 4 * Plan::wide; step++) {
-                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
-                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
-            }
+            for (int step = 0; step < 4; step++)
+                kbki_wgmma<T, Plan::rows>::template shared<0, 0>(d, a.at(on + step * a.step16),
+                                                                 b.at(on + step * b.step16), step ? 1 : i - first);
             kbki_wg_commit();
             kbki_wg_wait<1>();
-            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
+            if (i > first && threadIdx.x == 0) kbki_bar_arrive(empty + before);
             before = slot;
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
         kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::rows / 2>(d);
+        if (size > 1) return;
         if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
-        kbki_wg_hold<8>(d);
         int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll
-        for (int e = 0; e < 8; e++) {
+        for (int e = 0; e < Plan::rows / 2; e++) {
             int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
             if (m < io.m && n < io.n) io.c[m * io.ldc + n] = kbki_mm_result(io, d[e]);
         }
     }
 }
 #endif
-// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup.
+// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup. A CTA of a cluster computes one work unit.
 template <class T, class Plan>
-__global__ void __launch_bounds__(160, Plan::ctas)
-    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+__global__ void __launch_bounds__(160, 2)
+    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages], joined;
     char* stages = kbki_wg_align(kbki_mm_ring);
+    int depth = ((int)io.k + 63) / 64, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    int first = depth * rank / size, end = depth * (rank + 1) / size;
+    float d[Plan::rows / 2];
     if (threadIdx.x == 128) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_init(&joined, 1);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
+        kbki_bar_expect(&joined, (unsigned)((Plan::rows / 8 - rank + size - 1) / size * size) * 2048);
     }
+    if (threadIdx.x == 96) kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
     __syncthreads();
-    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
-    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
+    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty, first, end);
+    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty, first, end, d);
+    if (size == 1) return;
+    __syncwarp();
+    kbki_mm_stream_join<Plan>(io, stages, &joined, (int)blockIdx.x / size, d);
 #endif
 }
-// Makes a tensor map of a K-major matrix. If a TMA copy loads more than 64 values of k, blocks of 64 values are
-// the third dimension of the map, and K must be a multiple of 64.
-template <class Plan, class T>
-const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, int64_t ld, kbki_map* map) {
-    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * ld, lines, k, ld, high, map);
-    return kbki_map_planes(base, k / 64, 64, lines, 64, ld, Plan::lines, map, Plan::wide);
-}
-template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
+// parts: number of CTAs of a cluster, which split K
+template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, int parts, kbk_stream st) {
     kbki_mm<T> io;
     kbki_wg_maps maps = {};
-    int64_t ctas;
+    int64_t ctas, most = (int64_t)kbki_sms() * 2;
     size_t bytes = Plan::bytes;
     const char* why = kbki_needs_hopper();
-    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, io.ldb, &maps.b);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, io.lda, &maps.a);
+    if (!why) why = kbki_mm_args(a, Plan::rows, 64, &io, &ctas);
+    if (!why) why = kbki_map_planes(io.b, 1, io.n * io.ldb, io.n, io.k, io.ldb, 64, &maps.b);
+    if (!why) why = kbki_map_planes(io.a, 1, io.m * io.lda, io.m, io.k, io.lda, Plan::rows, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    int64_t most = (int64_t)kbki_sms() * Plan::ctas;
-    kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = (unsigned)parts, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)(parts > 1 ? ctas * parts : ctas < most ? ctas : most)), cfg.blockDim = dim3(160);
+    cfg.dynamicSmemBytes = bytes, cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = parts > 1;
+    cudaError_t e = cudaLaunchKernelEx(&cfg, kbki_mm_stream_k<T, Plan>, maps, io);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class T, int Tiles, int Across, int Deep>
+const char* kbki_mm_thin_run(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 16, Tiles * 8 * Across, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbki_mm_thin_k<T, Tiles, Across, Deep><<<(unsigned)ctas, Across * Deep * 32, 0, st>>>(io);
     return kbki_launched();
 }
+// Multiplies up to 64 rows. Up to 16 rows, the number of columns of a CTA depends on the number of columns of C, so
+// that every SM has work. More rows or columns are loaded by TMA, and clusters split K if the columns alone would
+// leave SMs idle.
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas, sms = kbki_sms();
-    // whether a CTA computes 32 instead of 64 columns, so that every SM has work
-    bool narrow = a->s.cols < 48 * sms;
-    if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
-        return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
-                                                         : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
-    const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if (narrow)
-        kbki_mm_thin_k<T, 2><<<(unsigned)ctas, 512, 0, st>>>(io);
-    else
-        kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
+    const int64_t sms = kbki_sms(), blocks = kbki_ceil(a->s.cols, 64);
+    int parts = 1;
+    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts) parts *= 2;
+    if (a->s.rows > 32) return kbki_mm_streamed<T, kbki_mm_stream<64>>(a, parts, st);
+    if (a->s.rows > 16) return kbki_mm_streamed<T, kbki_mm_stream<32>>(a, parts, st);
+    if (a->s.cols <= 8 * sms) return kbki_mm_thin_run<T, 1, 1, 16>(a, st);
+    if (a->s.cols <= 16 * sms) return kbki_mm_thin_run<T, 2, 1, 16>(a, st);
+    if (a->s.cols <= 32 * sms) return kbki_mm_thin_run<T, 2, 2, 8>(a, st);
+    return kbki_mm_streamed<T, kbki_mm_stream<16>>(a, parts, st);
 }
 #endif // __CUDACC__
 
@@ -11638,12 +11772,16 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
-    way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
-    way(square,     2, 192, 192, 3,  3, 2, 0, 1340)         \
-    way(turns_192,  2, 128, 192, 2,  4, 1, 1,  918)         \
-    way(turns,      2, 128, 128, 2,  6, 1, 1,  647)         \
-    way(low,        2,  64, 192, 2,  6, 1, 1,  496)         \
-    way(small,      2,  64,  64, 2, 12, 1, 1,  176)         \
+    way(wide,       2, 128, 256, 2,  4, 2, 0,  940)         \
+    way(square,     2, 192, 192, 3,  4, 2, 0, 1037)         \
+    way(tall,       2, 256, 192, 2,  3, 2, 0, 1391)         \
+    way(tall_160,   2, 256, 160, 2,  3, 2, 0, 1205)         \
+    way(wide_192,   2, 128, 192, 2,  4, 2, 0,  720)         \
+    way(tall_128,   2, 192, 128, 3,  4, 2, 0,  715)         \
+    way(mid,        2, 128, 128, 2,  6, 2, 0,  577)         \
+    way(turns,      2,  64, 128, 2,  8, 2, 1,  274)         \
+    way(low,        2,  64, 128, 2,  8, 1, 1,    0)         \
+    way(small,      2,  64,  64, 1, 12, 2, 0,   98)         \
     way(tf32_one,   4, 128, 256, 2,  4, 1, 0, 1150)         \
     way(tf32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
     way(tf32_tall,  4, 128,  64, 2,  8, 1, 0,  540)         \
@@ -11659,24 +11797,30 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split along K
+    // way: index of a configuration; split: 1 if the tiles of the last wave are split along K; above 1: number of
+    // CTAs of a cluster that compute parts of K of the same tile
+    int way, split;
+    int along_n;    // 1 if the CTAs of a cluster share a tile of A and are neighbours along N
     double clocks;  // predicted time in clock cycles; in a tuned choice, the measured time in nanoseconds
 } kbki_wg_choice;
+#define KBKI_WG_CHOICES (18 * KBKI_WG_WAYS) // 9 values of `split`, 2 of `along_n`
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration, for example 128x192x1p: rows x columns of a tile x CTAs of a cluster, then p
-// if the schedule is ping-pong. Returns `name`.
-KBK_FN const char* kbki_wg_name(int way, char* name) {
-    const kbki_wg_way w = kbki_wg_way_of(way);
-    return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
+// Writes the name of a choice, for example 64x128x1p: rows x columns of a tile x CTAs that share an operand, then
+// p if the schedule is ping-pong, and n if these CTAs are neighbours along N. Returns `name`.
+KBK_FN const char* kbki_wg_name(kbki_wg_choice by, char* name) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    snprintf(name, 24, "%dx%dx%d%s%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : "", by.along_n ? "n" : "");
+    return name;
 }
-// Returns the number of work units of a batch: tiles, or pairs of tiles if a cluster has two CTAs.
-KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
-    return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
-           batch;
+// Returns the number of work units of a batch: tiles, or pairs of tiles if two CTAs share an operand.
+KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_choice by, int64_t batch) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    const int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+    return ((by.along_n ? across : down) + w.pair - 1) / w.pair * (by.along_n ? down : across) * batch;
 }
 // Returns the number of pipeline stages that cover K.
 KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; }
@@ -11689,38 +11833,48 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     return line * elem % 32 != 0;
 }
 /*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
-    compute the product. The model assumes that an SM computes one tile per wave. The time of a tile is the
-    time of its pipeline stages, plus 900 cycles for the first loads, plus 3600 cycles per 32768 results for
-    the epilogue. The ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM
-    loads 73 bytes per cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the
-    last wave. Split-K itself costs 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all
-    slices of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation
-    overlaps with the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700
-    cycles; clusters add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100
-    at 1.98 GHz. */
+    compute the product. The model assumes that an SM computes one tile per wave. The time of a stage is the
+    norm of order 4 of the time of its loads and the time of its products. The time of a tile is the time of its
+    pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
+    epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
+    33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
+    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
+    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
+    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
+    products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
-    const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
-    if (w.elem != elem || slots < 1) return (double)INFINITY;
-    const int64_t slices = by.split ? kbki_wg_slices(units, stages, slots) : 1;
-    if (by.split && slices == 1) return (double)INFINITY;
+    const int64_t units = kbki_wg_units(s, by, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
+    const int64_t parts = by.split > 1 ? by.split : 1;
+    const double inf = (double)INFINITY;
+    if (w.elem != elem || slots < 1 || (by.along_n && w.pair == 1)) return inf;
+    // a cluster is in one GPC, so that clusters of three or more CTAs leave some SMs idle, those of 5 or 7 too many
+    if (parts > 1 && (w.pair > 1 || stages < 2 * parts || units * parts > (parts > 2 ? sms - 15 : sms))) return inf;
+    if (parts == 5 || parts == 7) return inf;
+    const int64_t slices = by.split == 1 ? kbki_wg_slices(units, stages, slots) : parts;
+    if (by.split == 1 && slices == 1) return inf;
     const double m = (double)s->rows, n = (double)s->cols, k = (double)stages * 128, results = w.tile_m * w.tile_n;
-    const double a = 128 * (m < w.tile_m ? m : w.tile_m), b = 128 * (n < w.tile_n ? n : w.tile_n) / w.pair;
-    const double loads = a / (kbki_wg_off(s, elem, 0) ? 27 : 73) + b / (kbki_wg_off(s, elem, 1) ? 27 : 73);
-    const double stage = loads > w.stage ? loads : w.stage;
-    const double end = (900 + 3600 / 32768.0 * results) * (w.turns ? 0.77 : 1);
-    const double waves = (double)(units / slots), last = units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) +
-                        (by.split ? 3700 + 0.024 * 4 * (double)slices * results : 0);
-    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
-    return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
+    const double a = 128 * (m < w.tile_m ? m : w.tile_m) / (by.along_n ? w.pair : 1);
+    const double b = 128 * (n < w.tile_n ? n : w.tile_n) / (by.along_n ? 1 : w.pair);
+    const double loads = a / (kbki_wg_off(s, elem, 0) ? 33 : 63) + b / (kbki_wg_off(s, elem, 1) ? 33 : 63);
+    const double stage = sqrt(sqrt(pow(loads, 4) + pow(w.stage, 4)));
+    const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
+    const double waves = (double)(parts > 1 ? 0 : units / slots);
+    const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
+    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+                        : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
+                                        : 0;
+    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
+    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1600;
+    return (work > memory ? work + 0.41 * memory : memory + 0.41 * work) + 2000 + (w.pair > 1 ? 880 : 0);
 }
 // Writes to `best` the n choices with the shortest predicted times, in ascending order of time. Returns the number
 // of choices written, which is less than n if fewer configurations can compute the product.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
-    for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
-        kbki_wg_choice by = { i / 2, i % 2, 0 };
+    for (int i = 0; i < KBKI_WG_CHOICES; i++) {
+        kbki_wg_choice by = { i / 18, i % 9, i / 9 % 2, 0 };
         by.clocks = kbki_wg_clocks(s, elem, batch, sms, by);
         if (!(by.clocks < (double)INFINITY) || (many == n && by.clocks >= best[n - 1].clocks)) continue;
         int at = many < n ? many++ : n - 1;
@@ -11729,14 +11883,15 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Returns the bytes of workspace that split-K needs with the most demanding configuration; these bytes suffice for
-// every tuned choice.
+// Returns the bytes of workspace that split-K of the last wave needs with the most demanding configuration; these
+// bytes suffice for every tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
-    for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
-        const kbki_wg_way w = kbki_wg_way_of(way);
+    for (int i = 0; i < 2 * KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; i++) {
+        const kbki_wg_choice by = { i / 2, 1, i % 2, 0 };
+        const kbki_wg_way w = kbki_wg_way_of(by.way);
         size_t bytes =
-            kbki_wg_room_bytes(kbki_wg_units(s, w, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
+            kbki_wg_room_bytes(kbki_wg_units(s, by, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
         if (w.elem == elem && bytes > most) most = bytes;
     }
     return most;
@@ -11757,10 +11912,9 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
-        kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
+        kbk_tuned 1 2 NT 1024 1024 4096 1 128x192x2 1 11920 NVIDIA H100 80GB HBM3
     The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
-    configuration (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave
-    are split along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
+    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
     the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
@@ -11814,7 +11968,7 @@ KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
 // Parses a line of a file of tuned choices. Returns NULL on success, otherwise the reason why the line cannot be
 // used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
-    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
+    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT;
     char in[4], tile[24], known[24];
     long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
     if (!strchr(line, '\n')) return "the line is incomplete";
@@ -11825,15 +11979,16 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
         !name || !line[at + name])
         return "a field is missing";
     while (layout >= KBK_NN && strcmp(in, kbki_layout_name(layout)) != 0) layout--;
-    while (way < KBKI_WG_WAYS && (kbki_wg_way_of(way).elem != elem || strcmp(kbki_wg_name(way, known), tile) != 0))
-        way++;
-    if (layout < KBK_NN || way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
+    kbki_wg_choice by = { 0, split, 0, (double)ns };
+    for (; by.way < KBKI_WG_WAYS; by.way += by.along_n, by.along_n ^= 1)
+        if (kbki_wg_way_of(by.way).elem == elem && strcmp(kbki_wg_name(by, known), tile) == 0) break;
+    if (layout < KBK_NN || by.way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
         return "a field has an invalid value";
     kbk_shape s;
     memset(&s, 0, sizeof s);
     s.rows = m, s.cols = n, s.k = k, s.layout = layout;
     *t = kbki_tuned_key(&s, elem, batch, kbki_tuned_gpu(line + at + name));
-    t->by.way = way, t->by.split = split, t->by.clocks = (double)ns;
+    t->by = by;
     return kbki_wg_clocks(&s, elem, batch, KBKI_WG_SMS, t->by) < (double)INFINITY
                ? NULL
                : "the configuration cannot compute this shape";
@@ -11870,7 +12025,7 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
     int n = snprintf(line, sizeof line, "%skbk_tuned %d %d %s %lld %lld %lld %lld %s %d %.0f %s\n",
                      complete ? "" : "\n", KBKI_TUNED_VERSION, t->elem, kbki_layout_name(t->s.layout),
                      (long long)t->s.rows, (long long)t->s.cols, (long long)t->s.k, (long long)t->s.batch,
-                     kbki_wg_name(t->by.way, name), t->by.split, t->by.clocks, gpu);
+                     kbki_wg_name(t->by, name), t->by.split, t->by.clocks, gpu);
     f = n < (int)sizeof line ? fopen(path, "a") : NULL;
     if (!f) return "the file of tuned choices cannot be written";
     setvbuf(f, NULL, _IONBF, 0);
@@ -11883,7 +12038,7 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 #define KBKI_WG_CASE(name, elem, m, n, groups, stages, pair, turns, stage)                                           \
     if constexpr (sizeof(T) == elem)                                                                                 \
         if (by.way == KBKI_WG_##name)                                                                                \
-            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, st);
+            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, by.along_n, st);
 // clang-format on
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
@@ -11915,10 +12070,10 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// Returns the address of a thread-local pointer, which is NULL unless kbk_tune is launching a kernel. While
-// kbk_tune launches a kernel, the pointer points to the choice of configuration that this launch must use, and the
-// launch stores its shape in the choice. If `way` of the choice is -1, the launch chooses a configuration as if
-// kbk_tune were not running.
+// Returns the address of a thread-local pointer to a kbki_tuned. The pointer is NULL unless kbk_tune is launching
+// a kernel. The launch uses the configuration in the member `by` of the kbki_tuned, and writes its shape, element
+// size and GPU to the other members. If by.way is -1, the launch chooses a configuration as if kbk_tune were not
+// running.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
@@ -11972,7 +12127,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         int64_t ctas;
         const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
         if (why || ctas == 0) return why;
-        bool thin = s->layout == KBK_NT && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
+        bool thin = s->layout == KBK_NT && s->rows <= (s->cols <= 3840 ? 64 : 32) && s->cols >= 256 && s->k >= 256 &&
                     s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
         bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
         if (thin && wide) {
@@ -12033,9 +12188,8 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-// Transposes operand A (b = 0) or B (b = 1) of all products of a batch by one launch. The transposed matrices are
-// side by side: a row of the result holds one row of each product's matrix. In the result, the rows of consecutive
-// products are K elements apart.
+// Transposes operand A (b = 0) or operand B (b = 1) of all products of a batch by one launch. The transposed
+// matrices are side by side: row i of the result consists of row i (K elements) of each transposed matrix.
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -12182,8 +12336,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel can compute them.
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, of the expected size, as for matmul. If K = 0, C is zero for all
-           scale factors
+    check  norm-wise 2e-2; per element 6 ulp (bf16) of the expected size of a sum, defined in the card of matmul.
+           If K = 0, C is zero, whatever sa and sb are
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -12609,12 +12763,12 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
-    int span;           // heads per batch element; all heads if all tensors are contiguous
+    int span;           // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
-// NULL if the tensors are contiguous or `accepts` is true, otherwise an error.
+// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element, or to 0
+// if all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
@@ -12624,12 +12778,12 @@ KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, 
         step[i].z = given[2] ? given[2] : step[i].y * s->heads;
         if (step[i].x < s->cols) return "a stride is smaller than a row";
     }
-    *span = (int)(strides ? s->heads : s->batch * s->heads);
+    *span = strides ? (int)s->heads : 0;
     return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
 }
 // Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
 __device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
-    const int batch = head < span ? 0 : head / span; // the comparison avoids a division for contiguous tensors
+    const int batch = span ? head / span : 0;
     return batch * step.z + (head - batch * span) * step.y;
 }
 KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
@@ -12842,8 +12996,9 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// Executes the online softmax for four scores per thread of one row: replaces the scores by exponentials relative
-// to the running maximum. Returns the factor by which earlier sums must be multiplied.
+// Executes one step of the online softmax of a row. Each of 16 threads holds four scores of the row. Replaces the
+// scores by exponentials relative to the running maximum. Returns the factor by which earlier sums must be
+// multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -13167,10 +13322,10 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
-    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results first
-    pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
-    coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
+/*  Stores a warp's results to `to`: 32 rows of 8 * Across columns, from 16-byte chunk `first` of a row on. Rows of
+    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results are
+    first written to the same columns of 32 rows in shared memory, at address `rows`. The stores to `to` are
+    therefore coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at, int64_t ld = Dim) {
@@ -13451,10 +13606,14 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
 // Only one thread calls kbki_fa_fetch.
-template <int Panels>
+template <int Panels, bool Strides = false>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head, int batch = 0) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head, batch);
+                                              int head, int span = 0) {
+    for (int p = 0; p < Panels; p++)
+        if (Strides)
+            kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head % span, head / span);
+        else
+            kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13726,7 +13885,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
         why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
-                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i], 3)
                   : KBKI_TEXT_TMA_HEADS;
     return why;
 }
@@ -13771,12 +13930,13 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 /*  Configuration of the kernel of variant `flashpp`. Groups: number of consumer warpgroups; each processes 64
     rows of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
     pipeline. ItemPs: picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an
-    H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
+    H200). shares: true if probabilities pass through shared memory; the registers then hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
     ping-pong schedule, because it took 1 to 2 % longer. */
-template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
+template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
+struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
-    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
+    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64, strides = Strides;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
@@ -13867,10 +14027,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head, int batch) {
+                                             const kbki_map* map, int tile, int head, int span) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head, batch);
+    kbki_fa_fetch<Plan::panels, Plan::strides>(to, map, full, tile * Plan::keys, Plan::keys, head, span);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13886,13 +14046,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
-        const int batch = item.head < work.io.span ? 0 : item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, head, batch);
+                               &maps.k, tile, item.head, work.io.span);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13903,10 +14062,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, head, batch);
+                if (rows)
+                    kbki_fa_fetch<Plan::panels, Plan::strides>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head,
+                                                               work.io.span);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, head, batch);
+                               &maps.v, tile, item.head, work.io.span);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -14048,9 +14209,9 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     ring.next();
 }
 /*  Computes the first scores of the next work item in which this warpgroup has rows. No other product of this
-    warpgroup overlaps with the product for these scores. On entry, *task has no rows for this warpgroup, or no
-    tiles. Returns the number of tiles of keys that remain after the first one, or -1 if no further work item
-    has rows for this warpgroup. */
+    warpgroup overlaps with the product for these scores. On entry, *task is empty (tiles = 0), or is a work item
+    in which this warpgroup has no rows. Returns the number of tiles of keys that remain after the first one, or -1
+    if no further work item has rows for this warpgroup. */
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -14100,8 +14261,10 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         bool first, fresh = true;
         auto store = [&]() {
             const kbki_attn<T>& io = work.io;
-            kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row, (int)io.rows,
-                                         out.inv, o, io.step[3].x);
+            const int64_t at =
+                Plan::strides ? kbki_attn_head(io.step[3], io.span, out.head) : out.head * io.rows * Plan::dim;
+            kbki_fa_finish<T, Plan::dim>(io.o + at, out.row, (int)io.rows, out.inv, o,
+                                         Plan::strides ? io.step[3].x : Plan::dim);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14165,8 +14328,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // The producer arrives at the barrier without waiting, because its first warp has initialised the
-        // mbarriers.
+        // Only the consumers wait for the mbarriers at this barrier: the producer has initialised the mbarriers.
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -14271,6 +14433,9 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
+// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14280,8 +14445,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
-    return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
-                            : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
+    const bool wide = a->s.cols == 128;
+    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 
@@ -14402,7 +14569,7 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
-    int span;          // heads per batch element; all heads if all tensors are contiguous
+    int span;          // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
 template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
@@ -14665,9 +14832,9 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
-// First kernel of variants `flashmma` and `flashws`: computes, for every row, D and the base lse * log2(e) of the
-// exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
-// Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
+// First kernel of variants `flashmma` and `flashws`: computes, for every row, D = sum(do * o), and base = lse *
+// log2(e), which p = 2^(score - base) uses. For rows that pad the last tile, the base is infinite, so that p is
+// zero. Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256)
     kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat, float* sums, int64_t heads, int64_t n,
@@ -14755,9 +14922,9 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Returns the address at which this lane accesses the 16 x 16 block (m, c) of p or ds in shared memory, from row
-// `part` of the tile on. A tile of p or ds stores 64 elements per key, one per row of q, with the same swizzle as
-// the tiles of q and k. to: address of the warp's first key in this tile.
+// In shared memory, a tile of p or ds stores 64 elements per key, one per row of q, with the same swizzle as the
+// tiles of q and k. Returns the address at which this lane accesses a block of 16 keys, from the warp's key 16 m
+// on, by 16 rows of q, from row part + 16 c of the tile on. to: address of the warp's first key in this tile.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
@@ -14844,8 +15011,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    // mine: index of the warp's first key in the CTA's tile of keys; turn: half (0 or 1) of the rows that the warp
-    // processes first
+    // mine: index of the warp's first key in the CTA's tile of keys; turn: 0 if the warp processes the first half
+    // of the rows of a tile first, 1 if it processes the second half first
     int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
@@ -15026,10 +15193,10 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
-    Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`). The
-    first kernel computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts
-    the f32 sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are
-    read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
+    Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`).
+    For every row, the first kernel computes lse * log2(e) and D = sum(do * o). The last kernel converts the f32
+    sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are read
+    as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
     and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #ifdef __CUDACC__
 
@@ -15056,8 +15223,8 @@ __device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg
     asm volatile("" : "+r"(it.low));
     return it;
 }
-// Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, the
-// base of the exponentials, and D.
+// Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, lse
+// * log2(e) and D.
 __device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
     float4 two;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -15129,7 +15296,7 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
-            const int batch = head < heads_of_batch ? 0 : head / heads_of_batch, in_batch = head - batch * heads_of_batch;
+            const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
@@ -15146,8 +15313,9 @@ __global__ void __launch_bounds__(384, 1)
                     kbki_bar_expect(&v_full, KeyBytes);
                     kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, in_batch, batch);
                 }
-                // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
-                // kernel, because they add to dq only after the statistics of rows have arrived.
+                // The previous kernel (PDL) computes the statistics of rows and sets the sums of dq to 0. Only the
+                // producer waits for the previous kernel, because the consumers add to dq only after the
+                // statistics of rows have arrived.
                 kbki_follow_wait();
                 kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64, known,
                                q_full + slot);
@@ -15157,7 +15325,7 @@ __global__ void __launch_bounds__(384, 1)
     }
     kbki_wg_take<240>();
     const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    // panel: index of the 64 columns of dq that the warpgroup computes; block: index of its 64 rows of dq
+    // Of a tile of dq, the warpgroup computes 64 columns from 64 * panel on, and 64 rows from 64 * block on.
     const int panel = group % Panels, block = group / Panels;
     const float log2_scale = scale * KBKI_LOG2E;
     kbki_wg_operand<true> all; // operand at the start of shared memory
@@ -15199,7 +15367,7 @@ __global__ void __launch_bounds__(384, 1)
             uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
             kbki_bar_wait(q_full + slot, parity);
             scores(0, q, s);
-            kbki_wg_wait<1>(); // waits for the product for dk of the previous tile, which reads its slot last
+            kbki_wg_wait<1>(); // waits until the previous tile's last product (for dk) has read the other slot
             if (row > row0) kbki_fa_arrive(empty + (slot ^ 1));
             kbki_bar_wait(dout_full + slot, parity);
             scores(V, dout, t);
@@ -15229,7 +15397,7 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
             for (int i = 0; i < Rows / 4; i++) x[i] = kbki_word((T*)0, t + 2 * i);
 #pragma unroll
-            for (int c = 0; c < Rows / 16; c++) // stores ds, which the products for dq of both warpgroups read
+            for (int c = 0; c < Rows / 16; c++) // stores ds; each warpgroup also needs the other's ds for dq
                 kbki_stmatrix(kbki_shared(base + ds + (group * 64 + warp * 16 + lane % 16) * 128 +
                                           c / 4 * (128 * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4)),
                               x + c * 4);
@@ -15389,7 +15557,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif
 }
 
-#define KBK_CANDIDATES 6 // configurations that kbk_tune measures
+#define KBK_CANDIDATES 12 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
 typedef struct kbk_candidate { // one of the configurations that kbk_tune measures, and the launch that uses it
@@ -15436,11 +15604,11 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the file
     that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch
     of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
-    kbk_tuned_load. variant: row of the table with the name `select` or `tf32`, for matmul, matmul_e4m3 or bmm.
-    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
-    was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
-    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the
-    reason why no configuration was kept or why the file was not written. */
+    kbk_tuned_load. variant: variant `select` or `tf32` of matmul, matmul_e4m3 or bmm, for example from kbk_find.
+    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was
+    included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the reason
+    why no configuration was kept or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15458,7 +15626,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     for (int i = 0; i < n; i++) {
         char name[24];
         c[i] = c[0], c[i].choice.by = by[i], ns[i] = NAN;
-        snprintf(c[i].name, sizeof c[i].name, "%s%s", kbki_wg_name(by[i].way, name), by[i].split ? " split-K" : "");
+        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name), by[i].split);
     }
     cudaError_t e = cudaDeviceSynchronize();
     if (e != cudaSuccess) return kbki_error(e);
@@ -15502,8 +15670,8 @@ typedef struct kbk_row {
     const char* group;             // name of the operation's group, as in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // compiled element types, as bits 1 << KBK_F32, ...; 0: none
-    // sm: lowest compute capability that runs the row, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later
-    // compute capabilities do not run the row, else 0
+    // sm: lowest compute capability on which the variant runs, 90 for 9.0. If sm is 75, bf16 nevertheless needs
+    // 8.0. exact: 1 if the variant runs on no later compute capability, else 0
     int32_t sm, exact;
     int32_t alignment[KBK_DTYPES]; // alignment in bytes; 0: the element type is not supported
 } kbk_row;
