@@ -4129,10 +4129,9 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 -----------------------------------------------------------------*/
 
 /*  Many CTAs together compute column sums. Each CTA stores one partial sum for each of `width` columns, and
-    increments a counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer
-    than the rest of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore
-    hierarchical. CTAs form groups of 16, and the last CTA of each group adds the partial sums of its group. The
-    CTA that finishes its group last adds the sums of all groups. */
+    increments a counter (kbki_last_cta). A single CTA would take too long to add all partial sums, because one SM
+    reads only about 100 GB/s from L2. Therefore, the last CTA of each group of 16 CTAs adds the partial sums of
+    its group. The CTA that finishes its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
 // Returns the number of CTAs, at most 320: 320 CTAs form 20 groups of 16, which need 21 counters.
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
@@ -4374,9 +4373,8 @@ __device__ __forceinline__ void kbki_put_sum(T* y, T* z, int64_t cols, int64_t c
 }
 /*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
     there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
-    of them. 64 threads share a column, so that each thread makes only few loads, which can all be in flight at the
-    same time. part: n rows of `width` sums; width, a multiple of 4, is cols or, if there is a second result z,
-    2 * cols. */
+    of them. 64 threads share a column, so that all loads of a thread can be in flight at the same time. part: n
+    rows of `width` sums. width is a multiple of 4: cols, or 2 * cols if there is a second result z. */
 template <class T>
 __global__ void __launch_bounds__(512)
     kbki_part_add_k(const float* part, T* y, T* z, unsigned n, int64_t width, int64_t cols) {
@@ -4412,10 +4410,9 @@ __global__ void __launch_bounds__(512)
     kbki_put_sum<true>(y, z, cols, c, all);
 }
 
-/*  Computes column sums of an expression; all threads of all CTAs of 1024 threads call this function. term(row,
-    column) returns the value of the expression, or two values if Two is true. put(column, sum) receives each sum.
-    If Two is true, put receives the sum of the second values of column c as the sum of column c + cols. A CTA
-    processes a block of 32 rows and 32 columns at a time. */
+/*  Computes column sums of an expression in CTAs of 1024 threads. term(row, column) returns the value of the
+    expression, or two values if Two is true. put(column, sum) receives each sum; the sum of the second values of
+    column c is that of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <bool Two, class Term, class Put>
 __device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, int64_t rows, int64_t cols,
                                              Term term, Put put) {
@@ -5118,14 +5115,14 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     predict    before you run it: 128 rows of 8192 f32 occupy 128 SMs with one CTA each. How much time does it save to
                load w and b together with x, and not after the reductions, if DRAM answers after 0.6 us?
     see        Ba, Kiros & Hinton 2016, "Layer Normalization"; Chan, Golub & LeVeque 1979 */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.875 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1464 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
-    2 warp    205.0 us  47 % 7.14 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  84.7 us 115 % 2.42 x   40 70 % 88 %      86 k  16-byte loads, row in registers, one read
-    4 persist  87.7 us 111 % 0.97 x   80 35 % 84 %      3152  w and b in registers, next rows prefetched
-    5 cluster 104.4 us  93 % 0.84 x   64 24 % 72 %      8166  row split over a cluster, up to 512 KiB
+    1 naive    1455 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 warp    205.8 us  47 % 7.07 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.5 us 115 % 2.44 x   40 70 % 88 %      91 k  16-byte loads, row in registers, one read
+    4 persist  87.8 us 111 % 0.96 x   80 35 % 85 %      3049  w and b in registers, next rows prefetched
+    5 cluster 102.6 us  95 % 0.86 x   64 24 % 73 %      4903  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(layernorm_fwd, 6, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_in("b", cols, 0), t[3] = kbki_out("y", KBK_T, n, cols, 1),
@@ -5245,9 +5242,8 @@ __device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int co
 }
 /*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
     mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
-    loaded together with the row, which is faster if all rows are resident at the same time. If not all rows can be
-    resident, other CTAs hide the latency of w and b; early loads would then take registers and reduce the
-    occupancy. */
+    loaded together with the row, which is faster if all rows are resident at the same time. Otherwise, other CTAs
+    hide the latency of w and b, and early loads would reduce the occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024,
                                   Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
@@ -5450,10 +5446,9 @@ __global__ void __launch_bounds__(1024)
 // ---- The teaching rungs end here. The launchers of the variant `onepass` use the kernels below for short rows, and
 // for rows that are not aligned to 16 bytes or do not fit into registers.
 
-/*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
-    first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
-    b only once for all of its rows. For 16-bit types, deviations are based on the mean of the first vector of a
-    row instead of the mean of the row. This mean costs no reduction, and is accurate enough. */
+/*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads w, b and all of its rows before it
+    uses the first row. For 16-bit types, deviations are based on the mean of the first vector of a row, which
+    costs no reduction and is accurate enough. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5478,58 +5473,46 @@ __global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
         if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
         if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
-    if (Rows == 1) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
+    __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
-    float f[Rows][Packs][Width], middle[Rows];
-    float2 s[Rows];
+    float3 mine = {}; // moments of row number `lane` of the group
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        middle[i] = 0;
+        float f[Packs][Width], gain[Width], bias[Width], sum = 0;
+        float2 s = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            v[i][u].get(f[i][u]);
+            v[i][u].get(f[u]);
 #pragma unroll
-            for (int k = 0; k < Width && (u == 0 || !First); k++) middle[i] += f[i][u][k];
+            for (int k = 0; k < Width && (u == 0 || !First); k++) sum += f[u][k];
         }
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; i++) {
-        middle[i] = !Layer  ? 0
-                    : First ? kbki_finite(__shfl_sync(~0u, middle[i], 0, Lanes) / Width)
-                            : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each);
-        s[i] = make_float2(0, 0);
+        const float middle = !Layer  ? 0
+                             : First ? kbki_finite(__shfl_sync(~0u, sum, 0, Lanes) / Width)
+                                     : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(sum) * each);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             // deviations of elements beyond the row stay 0
-            const float from = lane + u * Lanes < packs ? middle[i] : 0;
+            const float from = lane + u * Lanes < packs ? middle : 0;
 #pragma unroll
-            for (int k = 0; k < Width; k++) {
-                f[i][u][k] -= from, s[i].x += f[i][u][k];
-                s[i].y = fmaf(f[i][u][k], f[i][u][k], s[i].y);
-            }
+            for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; i++) s[i] = kbki_deviations_all<Layer, Lanes>(s[i]);
-#pragma unroll
-    for (int i = 0; i < Rows; i++) {
-        const float3 m = kbki_moments<Layer>(middle[i], s[i], each);
+        const float3 m = kbki_moments<Layer>(middle, kbki_deviations_all<Layer, Lanes>(s), each);
         const float shift = -m.y * m.z;
-        const bool good = row + i * Groups < rows;
+        if (lane == i) mine = m;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            float gain[Width], bias[Width];
             if (Layer) kbki_reread(g[u]), kbki_reread(h[u]);
             g[u].get(gain), h[u].get(bias);
 #pragma unroll
             for (int k = 0; k < Width; k++)
-                f[i][u][k] = fmaf(fmaf(f[i][u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
-            v[i][u].set(f[i][u]);
-            if (good && lane + u * Lanes < packs)
+                f[u][k] = fmaf(fmaf(f[u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+            v[i][u].set(f[u]);
+            if (row + i * Groups < rows && lane + u * Lanes < packs)
                 v[i][u].store(y + (row + i * Groups) * cols + (lane + u * Lanes) * Width);
         }
-        if (good && lane == 0) kbki_store_moments<Layer>(m, row + i * Groups, mean, rstd);
     }
+    if (lane < Rows && row + lane * Groups < rows)
+        kbki_store_moments<Layer>(mine, row + lane * Groups, mean, rstd);
 }
 
 // One CTA per row, which may have any length and alignment. The CTA makes three passes over the row; the caches
@@ -5645,30 +5628,31 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     // With more threads per row, a row takes less time. But if a thread has only 8 elements of 16 bits, index
     // computations take too much of its time, unless there are few rows.
     const bool few = n.rows * by8 <= sms * 1536;
-    if (!n.whole && by8 <= 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
+    const auto row = [&](kbki_norm_kernel<T>* kernel, int64_t threads) {
+        return kbki_norm_launch(kernel, n, n.rows, threads, 0, st);
+    };
+    if (!n.whole && by8 <= 512) return row(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, by8);
     if (!n.whole || by32 > 1024)
-        return kbki_norm_launch(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width>
-                                         : kbki_layernorm_fwd_long_k<T, Layer, 1>,
-                                n, n.rows, 512, 0, st);
+        return row(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width> : kbki_layernorm_fwd_long_k<T, Layer, 1>,
+                   512);
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (few && by8 == 32) return kbki_norm_lanes<T, Layer, per8, 32, 1>(n, st);
+    if constexpr (Width == 4)
+        if (n.rows <= sms && n.cols <= 2048)
+            return row(kbk_layernorm_fwd_onepass_k<T, Layer, 1, true>, kbki_threads(packs, 1));
     if (few && by16 == 32) return kbki_norm_lanes<T, Layer, per16, 32, 1>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
-    if (by8 <= 512 && (few || Width == 4))
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
+    if (by8 <= 512 && (few || Width == 4)) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, by8);
     if constexpr (Width == 8)
         if (packs <= 128 && n.rows <= sms * 24) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
-    if (by16 <= 512 && n.rows * by16 <= sms * 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
-    if (by32 <= 512 && n.rows <= sms)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, n, n.rows, by32, 0, st);
+    if (by16 <= 512 && (n.rows * by16 <= sms * 512 || packs <= 128))
+        return row(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, by16);
+    if (by32 <= 512 && n.rows <= sms) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, by32);
     if constexpr (Width == 4)
-        if (by16 <= 512)
-            return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
-    return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, n, n.rows, by32, 0, st);
+        if (by16 <= 512) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, by16);
+    return row(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, by32);
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int Packs = 4, Stages = 2;
@@ -5739,13 +5723,13 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     predict    before you run it: 8192 rows, 4096 columns. How many atomics does rung 1 send to one address, and how
                many partial sums per column does rung 4 add at the end?
     see        CUDA C++ Programming Guide, "Memory Fence Functions" (threadfence reduction), for ticket */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  264.4 us  56 %      -   32 90 % 57 %      6232  one atomic per element
-    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: inputs are read twice
-    3 ticket  191.6 us  78 % 1.99 x   40 60 % 62 %        26  column sums per CTA, added in index order
-    4 onepass 130.5 us 114 % 1.47 x   85 48 % 89 %     149 k  one read, rows and sums in registers
+    1 atomic  262.9 us  56 %      -   32 90 % 57 %      6076  one atomic per element
+    2 split   380.9 us  39 % 0.69 x   32 93 % 74 %      2611  dx, then column sums: inputs are read twice
+    3 ticket  190.9 us  78 % 2.00 x   40 60 % 62 %        23  column sums per CTA, added in index order
+    4 onepass 129.7 us 114 % 1.47 x   85 47 % 90 %     138 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("mean", rows, 1), t[4] = kbki_in("rstd", rows, 1),
@@ -5912,10 +5896,9 @@ __global__ void __launch_bounds__(512)
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
-    all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
-    vectors of dy and x. If Held is false, the vectors of dy and x stay in shared memory and are loaded again when
-    dx is computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that xhat and
-    g are computed only once. */
+    all rows that the thread has processed. If Held is false, because wide rows of 16-bit types do not fit into
+    registers, the vectors of dy and x are loaded again from shared memory when dx is computed. If Keep is true,
+    xhat and g stay in registers as floats until dx is computed. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
@@ -6025,8 +6008,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     }
 };
 /*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer partial column sums must be added at the end.
-    `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The column sums
-    of the 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
+    `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The CTA adds its
+    column sums in shared memory, in a fixed order. A warp that processes
     several rows at the same time continues as long as the first of its rows exists. Rows beyond the last row are
     replaced by rows of zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
@@ -6232,14 +6215,14 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
     predict    before you run it: which of the kernels of layernorm gains most when mean and bias are left out?
     see        Zhang & Sennrich 2019, "Root Mean Square Layer Normalization" */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.500 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1125 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
-    2 warp    161.7 us  61 % 6.96 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  84.9 us 115 % 1.90 x   32 92 % 87 %     163 k  16-byte loads, row in registers, one read
-    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      16 k  w in registers, next rows prefetched
-    5 cluster 100.2 us  98 % 0.86 x   58 24 % 74 %      9025  row split over a cluster, up to 512 KiB
+    1 naive    1122 us   9 %      -   32  6 % 11 %         0  thread per row, two uncoalesced passes
+    2 warp    162.0 us  60 % 6.93 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.6 us 115 % 1.91 x   32 92 % 88 %     164 k  16-byte loads, row in registers, one read
+    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      15 k  w in registers, next rows prefetched
+    5 cluster  99.4 us  98 % 0.87 x   60 24 % 75 %      4678  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(rmsnorm_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, n, cols, 0), t[3] = kbki_out("rstd", KBK_KF32, rows, 1, 0),
@@ -6272,13 +6255,13 @@ KBKI_REF(rmsnorm_fwd) {
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: one sum per column instead of two. Does rung 4 become faster, if memory limits it?
     see        as rmsnorm fwd */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  237.7 us  63 %      -   32 90 % 64 %      11 k  one atomic per element
-    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: inputs are read twice
-    3 ticket  179.4 us  84 % 2.06 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
-    4 onepass 129.6 us 116 % 1.38 x   84 47 % 90 %     134 k  one read, rows and sums in registers
+    1 atomic  238.0 us  63 %      -   32 89 % 63 %      11 k  one atomic per element
+    2 split   364.8 us  41 % 0.65 x   31 92 % 77 %      15 k  dx, then column sums: inputs are read twice
+    3 ticket  178.8 us  84 % 2.04 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
+    4 onepass 129.5 us 115 % 1.38 x   84 45 % 90 %     138 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(rmsnorm_bwd, 6, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("rstd", rows, 1), t[3].kind = KBK_KF32,
@@ -6384,9 +6367,8 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  Computes the sum of x, or the sum of (x - y)^2 if Inputs = 2, and divides the sum by `count`. Each thread has
-    U vectors of each input in flight. Share: number of threads of a CTA that read the inputs. The last warp of a
-    CTA reads no inputs; one of its threads takes the CTA's ticket (kbki_slot_number), and the warp helps to add
-    the partial sums. */
+    U vectors of each input in flight. Share: number of threads of a CTA that read the inputs. The last warp reads
+    no inputs; it takes the CTA's ticket (kbki_slot_number), and helps to add the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6668,14 +6650,14 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                soon, so at any time all CTAs together read one contiguous part of memory
     predict    from the intensity: what share of the f32 rate can any rung reach?
     see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   1108 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
-    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3308  two kernels: products to memory, row sums
-    3 matmul  2713 us  15 % 0.46 x   32 97 % 12 %     991 k  a GEMM with one column, mostly padding
-    4 warp   355.9 us 114 % 7.62 x   32 93 % 90 %       540  warp per row, shuffles, one read
-    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     126 k  16-byte loads, several rows in flight
+    1 naive   1101 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1234 us  33 % 0.89 x   30 97 % 78 %      3244  two kernels: products to memory, row sums
+    3 matmul  2703 us  15 % 0.46 x   32 97 % 12 %    1000 k  a GEMM with one column, mostly padding
+    4 warp   355.6 us 114 % 7.60 x   32 93 % 90 %       485  warp per row, shuffles, one read
+    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     125 k  16-byte loads, several rows in flight
     end of measured */
 KBKI_TENSORS(weighted_sum_fwd, 3, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, rows, 1, 1))
@@ -6886,22 +6868,22 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
     2 split    three kernels: products to memory, column sums, dx      <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: 31 of 32 rows of a
-               tile are padding; the column DRAM shows that memory is almost idle
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: for dw, 31 of 32
+               rows of a tile are padding; the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx separately    <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each switch between reads and writes
     predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7785 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
-    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
-    3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
-    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; then dx
-    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
+    1 naive   7763 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
+    2 split   2029 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
+    3 matmul  4888 us  17 % 0.42 x   32 59 % 13 %     792 k  two GEMMs, K = 1 and M = 1
+    4 ticket 967.6 us  85 % 5.05 x   57 80 % 66 %       231  column sums per CTA, added in order; then dx
+    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         3  dx and dw from one pass, 16-byte accesses
     6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel for dw, then one for dx
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
@@ -6960,8 +6942,7 @@ __global__ void __launch_bounds__(1024)
 
 /*  Each thread processes the columns of one 16-byte vector. `Across` threads share a row. A CTA processes 512 /
     Across rows at the same time, and each thread has loads of U rows in flight. At any time, all CTAs together
-    read one contiguous part of memory. The column sums of the 512 / Across groups of threads are added in shared
-    memory, in a fixed order. */
+    read one contiguous part of memory. The CTA adds its column sums in shared memory, in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -7449,8 +7430,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
 /*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads per row depends
     on the row's length; the shortest rows are processed by eight lanes of a warp. The target of a row and the
     target's logit are loaded together with the row, so that their latency is hidden. If Loss is true, loss, lse
-    and pair are outputs. If Loss is false, the gradient is computed from the inputs pair and scale, or from lse
-    and g if pair is NULL. dx may be the same array as x. */
+    and pair are outputs; otherwise they are inputs of the gradient. dx may be the same array as x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7538,8 +7518,7 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
 }
 // Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
 // Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
-// than 512 vectors are left to kbk_cross_entropy_bwd_unroll_k. A CTA of kbk_cross_entropy_bwd_unroll_k processes
-// 512 vectors, so that many of its threads would be idle in shorter rows.
+// than 512 vectors are left to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors each.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7602,8 +7581,9 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets   if t is KBK_IGNORE, the row of dx is 0; for any other t outside [0, V), it is NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
-               dx have different alignments modulo 16 bytes, they are read element by element
+               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads, or are
+               one sequence of vectors. If x and dx have different alignments modulo 16 bytes, they are read
+               element by element
     predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
                clock and SM; 2 bytes read and 2 written per logit in bf16)
     limits     if all logits are -1e30, lse is rounded to -1e30, and log V is lost. exp(x - lse) is then 1, not 1/V.
@@ -7682,8 +7662,8 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-/*  Processes short rows that do not consist of 16-byte vectors. All rows together are one sequence of vectors. A
-    vector that crosses the end of a row is computed twice, for this row and for the next row. */
+// Processes short rows as one sequence of 16-byte vectors. A vector that crosses the end of a row is computed
+// twice, for this row and for the next row.
 template <class T, int U = 2, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
     kbki_cross_entropy_bwd_packs_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7862,9 +7842,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
 }
 /*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
     `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
-    arrive from the CTAs of the cluster. If a cluster has only one CTA, the mbarrier counts arrivals instead of
-    bytes. The phase of the mbarrier is complete when the table is full. With an mbarrier, a CTA waits only for the
-    (max, sum) pairs. With a cluster barrier, a CTA would also wait for all of its stores to dx in flight. */
+    arrive, or the arrivals if a cluster has only one CTA. The phase of the mbarrier is complete when the table is
+    full. With a cluster barrier, a CTA would also wait for all of its stores to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7894,12 +7873,11 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 /*  A cluster processes the rows first, first + step, first + 2 step, and so on. CTA `rank` of the cluster
     processes `share` vectors of each row, in `pieces` pieces; a piece has one 16-byte vector per thread. All
     pieces that a CTA processes, row after row, form a sequence. Piece q of the sequence is stored in slot q mod
-    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other thread
-    uses the vectors that a thread loads, so no barrier is needed. When a row has arrived in shared memory, its
-    (max, sum) pair is computed. When the CTAs of the cluster have exchanged their (max, sum) pairs, the gradients
-    of the row are written. When the gradients of piece q have been written, the slot of piece q is refilled with
-    piece q + pieces + ahead. An SM therefore alternates between reading a row and writing a row. The target of a
-    row is loaded two rows ahead, and the logit of the target one row ahead. */
+    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async; no other thread
+    uses these vectors, so no barrier is needed. When the CTAs of the cluster have exchanged the (max, sum) pairs
+    of a row, the gradients of the row are written. The slot of piece q is then refilled with piece q + pieces +
+    ahead. An SM therefore alternates between reading a row and writing a row. The target of a row is loaded two
+    rows ahead, and the logit of the target one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
@@ -8046,8 +8024,7 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
 }
 // Chooses the number of threads per CTA so that few threads are idle in the last piece of a row. A piece of a row
 // is one 16-byte vector per thread. For example, a row of 50304 bf16 elements has 7.9 pieces if a CTA has 800
-// threads, and 6.1 pieces if it has 1024 threads. With 1024 threads, most warps would be idle in the seventh
-// piece of such a row.
+// threads. With 1024 threads, it has 6.1 pieces, and most warps are idle in the last piece.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
