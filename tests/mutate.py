@@ -561,6 +561,7 @@ class Tests:
         return True
 
     def look(self, bench, name, mark):
+        shutil.rmtree(os.path.join(bench.folder, "build"), ignore_errors=True)  # built for the coverage of another test
         bench.put(self.source.text)
         fails, seconds = None, 0
         for _ in range(3):

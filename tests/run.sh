@@ -30,13 +30,15 @@
 # In make test-all, the variable TEST_ALL is 1; a test can then run more checks.
 #
 # The programs of tests/host are compiled together, because nearly all of their code is kbench itself. Each
-# program becomes a namespace of one C++ file, which is compiled without warnings and without optimisation.
-# Without optimisation, clang takes half the CPU time of gcc; run.sh uses clang for such builds if clang is
-# installed and CC is not set (LEAN_CC and LEAN_CXX choose other compilers). The programs that use the virtual
-# GPU are combined in a C++ file of their own. In four cases, each program is compiled separately, as C and with
-# warnings as errors: with --all, with --sanitize, for a test named on the command line, and if the combined file
-# does not compile. A program with a comment "a program of its own: REASON" in its head is always compiled
-# separately, for example because it replaces functions of the C library.
+# program becomes a namespace of one C++ file, which is compiled without warnings and without optimisation. The
+# programs that use the virtual GPU are combined in a C++ file of their own. In four cases, each program is
+# compiled separately, as C and with warnings as errors: with --all, with --sanitize, for a test named on the
+# command line, and if the combined file does not compile. A program with a comment "a program of its own:
+# REASON" in its head is always compiled separately, for example because it replaces functions of the C library.
+#
+# Without optimisation, clang takes half the CPU time of gcc. In make test, programs that are compiled separately
+# without optimisation are therefore compiled by clang, if clang is installed and CC is not set. LEAN_CC and
+# LEAN_CXX choose other compilers.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"
@@ -142,11 +144,11 @@ END
     } > "$source"
     [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
     # __OPTIMIZE__ keeps kbench from flagging this build as unoptimised
-    if $LEAN_CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
+    if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
     else
-        echo "$source does not compile as C++20 by $LEAN_CXX (see $logs/$name.log): the tests in it are compiled separately"
+        echo "$source does not compile as C++20 by $CXX (see $logs/$name.log): the tests in it are compiled separately"
         echo failed > "$logs/together_$name"
     fi
 }
@@ -302,7 +304,7 @@ case $TEST_ALL$sanitize:$wanted in
 esac
 case " $wanted " in
 *" host "*)
-    if [ -z "$TEST_ALL$sanitize" ] && command -v "$LEAN_CXX" > /dev/null 2>&1; then
+    if [ -z "$TEST_ALL$sanitize" ] && command -v "$CXX" > /dev/null 2>&1; then
         for set in host virtual_gpu; do
             [ $set = host ] || [ -n "$(cuda_headers)" ] || continue
             : > "$logs/together_$set"
