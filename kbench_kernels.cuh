@@ -12238,7 +12238,7 @@ const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kb
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
     for (int i = 0; i < 2; i++)
         if ((why = kbki_tf32_turn(rest, &a->s, batch, i, io, st)) != NULL) return why;
-    if (a->s.layout == KBK_NT || a->s.cols % 4) return NULL;
+    if (a->s.layout == KBK_NT || a->s.cols % 4 || io->k == 0) return NULL;
     kbki_wg_turn(rest, io);
     return NULL;
 }
