@@ -2530,17 +2530,17 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `planes`
-// matrices and `high` rows of each.
+// Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `high`
+// rows of one of them.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map, int planes = 1) {
+                            int high, kbki_map* map) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
     key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
@@ -2682,9 +2682,8 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     the second stride leads to the next eight rows. A step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
     If Along is false, a row in shared memory has 64 elements with the same k, and a panel has `High` rows. The first
     stride leads to the next panel, the second stride to the next eight values of k. A step of 16 values of k is 2048
-    bytes, a step to the next panel 8192 bytes if High is 64.
-    Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
-template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
+    bytes, a step to the next panel 8192 bytes if High is 64. */
+template <bool Along, int High = 64> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
@@ -2694,7 +2693,7 @@ template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     }
     // `on`: offset within the operand, in 16-byte vectors
     __device__ __forceinline__ uint64_t at(uint32_t on) const {
-        return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
+        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
     }
 };
 /*  If keep is 0, sets d (64 x Width, f32) to the product of a (64 x 16) and b (16 x Width). If keep is not 0, adds
@@ -10922,7 +10921,7 @@ KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int re
 
 /*  Configuration of the production kernel. TileM x TileN: tile of a CTA. Groups: number of consumer warpgroups,
     1 to 3. Stages: number of stages of the TMA pipeline. A stage holds 128 bytes along k. Pair: 2 if the two
-    CTAs of a cluster share the same tile of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
+    CTAs of a cluster share a tile of A or of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
     In the ping-pong schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue
     while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
@@ -11496,7 +11495,7 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int spl
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the memory bandwidth at which the
+  >>matmul_thin     Matrix product of up to 64 rows (decoding): limited by the memory bandwidth at which the
                     other matrix is read.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -11760,13 +11759,14 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
                  (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
-                 of the other slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023)
+                 of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
+                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K (Osama et al. 2023)
                  balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as long (fitted to
                  times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
                  different parts of K at the same time.
-                 Products of up to 16 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
+                 Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
                  first (workspace: as for rung 18)
-    bound by     arithmetic, like rungs 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
+    bound by     arithmetic, like rungs 11 to 16; a product of up to 64 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
@@ -12216,7 +12216,7 @@ const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kb
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
     for (int i = 0; i < 2; i++)
         if ((why = kbki_tf32_turn(rest, &a->s, batch, i, io, st)) != NULL) return why;
-    if (a->s.layout == KBK_NT || a->s.cols % 4) return NULL;
+    if (a->s.layout == KBK_NT || a->s.cols % 4 || io->k == 0) return NULL;
     kbki_wg_turn(rest, io);
     return NULL;
 }
