@@ -4129,10 +4129,9 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 -----------------------------------------------------------------*/
 
 /*  Many CTAs together compute column sums. Each CTA stores one partial sum for each of `width` columns, and
-    increments a counter (kbki_last_cta). If a single CTA added all partial sums, the addition would take longer
-    than the rest of the kernel, because one SM reads only about 100 GB/s from L2. The addition is therefore
-    hierarchical. CTAs form groups of 16, and the last CTA of each group adds the partial sums of its group. The
-    CTA that finishes its group last adds the sums of all groups. */
+    increments a counter (kbki_last_cta). A single CTA would take too long to add all partial sums, because one SM
+    reads only about 100 GB/s from L2. Therefore, the last CTA of each group of 16 CTAs adds the partial sums of
+    its group. The CTA that finishes its group last adds the sums of all groups. */
 #define KBKI_PART_GROUP 16
 // Returns the number of CTAs, at most 320: 320 CTAs form 20 groups of 16, which need 21 counters.
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
@@ -4374,9 +4373,8 @@ __device__ __forceinline__ void kbki_put_sum(T* y, T* z, int64_t cols, int64_t c
 }
 /*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
     there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
-    of them. 64 threads share a column, so that each thread makes only few loads, which can all be in flight at the
-    same time. part: n rows of `width` sums; width, a multiple of 4, is cols or, if there is a second result z,
-    2 * cols. */
+    of them. 64 threads share a column, so that all loads of a thread can be in flight at the same time. part: n
+    rows of `width` sums. width is a multiple of 4: cols, or 2 * cols if there is a second result z. */
 template <class T>
 __global__ void __launch_bounds__(512)
     kbki_part_add_k(const float* part, T* y, T* z, unsigned n, int64_t width, int64_t cols) {
@@ -4412,10 +4410,9 @@ __global__ void __launch_bounds__(512)
     kbki_put_sum<true>(y, z, cols, c, all);
 }
 
-/*  Computes column sums of an expression; all threads of all CTAs of 1024 threads call this function. term(row,
-    column) returns the value of the expression, or two values if Two is true. put(column, sum) receives each sum.
-    If Two is true, put receives the sum of the second values of column c as the sum of column c + cols. A CTA
-    processes a block of 32 rows and 32 columns at a time. */
+/*  Computes column sums of an expression in CTAs of 1024 threads. term(row, column) returns the value of the
+    expression, or two values if Two is true. put(column, sum) receives each sum; the sum of the second values of
+    column c is that of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <bool Two, class Term, class Put>
 __device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, int64_t rows, int64_t cols,
                                              Term term, Put put) {
@@ -5116,14 +5113,14 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     predict    before you run it: 128 rows of 8192 f32 occupy 128 SMs with one CTA each. How much time does it save to
                load w and b together with x, and not after the reductions, if DRAM answers after 0.6 us?
     see        Ba, Kiros & Hinton 2016, "Layer Normalization"; Chan, Golub & LeVeque 1979 */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.875 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1464 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
-    2 warp    205.0 us  47 % 7.14 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  84.7 us 115 % 2.42 x   40 70 % 88 %      86 k  16-byte loads, row in registers, one read
-    4 persist  87.7 us 111 % 0.97 x   80 35 % 84 %      3152  w and b in registers, next rows prefetched
-    5 cluster 104.4 us  93 % 0.84 x   64 24 % 72 %      8166  row split over a cluster, up to 512 KiB
+    1 naive    1455 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 warp    205.8 us  47 % 7.07 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.5 us 115 % 2.44 x   40 70 % 88 %      91 k  16-byte loads, row in registers, one read
+    4 persist  87.8 us 111 % 0.96 x   80 35 % 85 %      3049  w and b in registers, next rows prefetched
+    5 cluster 102.6 us  95 % 0.86 x   64 24 % 73 %      4903  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(layernorm_fwd, 6, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_in("b", cols, 0), t[3] = kbki_out("y", KBK_T, n, cols, 1),
@@ -5438,9 +5435,8 @@ __global__ void __launch_bounds__(1024)
 // ---- The teaching rungs end here. `onepass` uses the kernels below for short rows, and for rows that are not
 // aligned to 16 bytes or do not fit into registers.
 
-/*  A group of `Lanes` lanes loads all of its `Rows` rows before it uses the first of them, so that all rows of a
-    small tensor are in flight at the same time, and loads w and b only once. For 16-bit types, deviations are
-    based on the mean of the row's first vector, which costs no reduction and is accurate enough. */
+/*  A group of `Lanes` lanes loads w, b and all of its `Rows` rows before it uses the first row. For 16-bit types,
+    deviations are based on the mean of the row's first vector, which costs no reduction and is accurate enough. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5465,57 +5461,45 @@ __global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
         if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
         if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
-    if (Rows == 1) __threadfence_block(); // as in kbk_layernorm_fwd_onepass_k
+    __threadfence_block(); // as in kbk_layernorm_fwd_onepass_k
     const float each = kbki_share((int)cols);
-    float f[Rows][Packs][Width], middle[Rows];
-    float2 s[Rows];
+    float3 mine = {}; // moments of row number `lane` of the group
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        middle[i] = 0;
+        float f[Packs][Width], gain[Width], bias[Width], sum = 0;
+        float2 s = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            v[i][u].get(f[i][u]);
+            v[i][u].get(f[u]);
 #pragma unroll
-            for (int k = 0; k < Width && (u == 0 || !First); k++) middle[i] += f[i][u][k];
+            for (int k = 0; k < Width && (u == 0 || !First); k++) sum += f[u][k];
         }
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; i++) {
-        middle[i] = !Layer  ? 0
-                    : First ? kbki_finite(__shfl_sync(~0u, middle[i], 0, Lanes) / Width)
-                            : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each);
-        s[i] = make_float2(0, 0);
+        const float middle = !Layer  ? 0
+                             : First ? kbki_finite(__shfl_sync(~0u, sum, 0, Lanes) / Width)
+                                     : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(sum) * each);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? middle[i] : 0;
+            const float from = lane + u * Lanes < packs ? middle : 0;
 #pragma unroll
-            for (int k = 0; k < Width; k++) {
-                f[i][u][k] -= from, s[i].x += f[i][u][k];
-                s[i].y = fmaf(f[i][u][k], f[i][u][k], s[i].y);
-            }
+            for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; i++) s[i] = kbki_deviations_all<Layer, Lanes>(s[i]);
-#pragma unroll
-    for (int i = 0; i < Rows; i++) {
-        const float3 m = kbki_moments<Layer>(middle[i], s[i], each);
+        const float3 m = kbki_moments<Layer>(middle, kbki_deviations_all<Layer, Lanes>(s), each);
         const float shift = -m.y * m.z;
-        const bool good = row + i * Groups < rows;
+        if (lane == i) mine = m;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            float gain[Width], bias[Width];
             if (Layer) kbki_reread(g[u]), kbki_reread(h[u]);
             g[u].get(gain), h[u].get(bias);
 #pragma unroll
             for (int k = 0; k < Width; k++)
-                f[i][u][k] = fmaf(fmaf(f[i][u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
-            v[i][u].set(f[i][u]);
-            if (good && lane + u * Lanes < packs)
+                f[u][k] = fmaf(fmaf(f[u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+            v[i][u].set(f[u]);
+            if (row + i * Groups < rows && lane + u * Lanes < packs)
                 v[i][u].store(y + (row + i * Groups) * cols + (lane + u * Lanes) * Width);
         }
-        if (good && lane == 0) kbki_store_moments<Layer>(m, row + i * Groups, mean, rstd);
     }
+    if (lane < Rows && row + lane * Groups < rows)
+        kbki_store_moments<Layer>(mine, row + lane * Groups, mean, rstd);
 }
 
 // One CTA per row of any length and alignment: three passes; the caches serve the second and the third.
@@ -5630,30 +5614,31 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     // More threads per row shorten the time of a row. But with only 8 elements of 16 bits per thread, index
     // computations take too much time, unless there are few rows.
     const bool few = n.rows * by8 <= sms * 1536;
-    if (!n.whole && by8 <= 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
+    const auto row = [&](kbki_norm_kernel<T>* kernel, int64_t threads) {
+        return kbki_norm_launch(kernel, n, n.rows, threads, 0, st);
+    };
+    if (!n.whole && by8 <= 512) return row(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, by8);
     if (!n.whole || by32 > 1024)
-        return kbki_norm_launch(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width>
-                                         : kbki_layernorm_fwd_long_k<T, Layer, 1>,
-                                n, n.rows, 512, 0, st);
+        return row(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width> : kbki_layernorm_fwd_long_k<T, Layer, 1>,
+                   512);
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (few && by8 == 32) return kbki_norm_lanes<T, Layer, per8, 32, 1>(n, st);
+    if constexpr (Width == 4)
+        if (n.rows <= sms && n.cols <= 2048)
+            return row(kbk_layernorm_fwd_onepass_k<T, Layer, 1, true>, kbki_threads(packs, 1));
     if (few && by16 == 32) return kbki_norm_lanes<T, Layer, per16, 32, 1>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
-    if (by8 <= 512 && (few || Width == 4))
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
+    if (by8 <= 512 && (few || Width == 4)) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, by8);
     if constexpr (Width == 8)
         if (packs <= 128 && n.rows <= sms * 24) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
-    if (by16 <= 512 && n.rows * by16 <= sms * 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
-    if (by32 <= 512 && n.rows <= sms)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, n, n.rows, by32, 0, st);
+    if (by16 <= 512 && (n.rows * by16 <= sms * 512 || packs <= 128))
+        return row(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, by16);
+    if (by32 <= 512 && n.rows <= sms) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, by32);
     if constexpr (Width == 4)
-        if (by16 <= 512)
-            return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
-    return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, n, n.rows, by32, 0, st);
+        if (by16 <= 512) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, by16);
+    return row(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, by32);
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int Packs = 4, Stages = 2;
@@ -5724,13 +5709,13 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     predict    before you run it: 8192 rows, 4096 columns. How many atomics does rung 1 send to one address, and how
                many partial sums per column does rung 4 add at the end?
     see        CUDA C++ Programming Guide, "Memory Fence Functions" (threadfence reduction), for ticket */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  264.4 us  56 %      -   32 90 % 57 %      6232  one atomic per element
-    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: inputs are read twice
-    3 ticket  191.6 us  78 % 1.99 x   40 60 % 62 %        26  column sums per CTA, added in index order
-    4 onepass 130.5 us 114 % 1.47 x   85 48 % 89 %     149 k  one read, rows and sums in registers
+    1 atomic  262.9 us  56 %      -   32 90 % 57 %      6076  one atomic per element
+    2 split   380.9 us  39 % 0.69 x   32 93 % 74 %      2611  dx, then column sums: inputs are read twice
+    3 ticket  190.9 us  78 % 2.00 x   40 60 % 62 %        23  column sums per CTA, added in index order
+    4 onepass 129.7 us 114 % 1.47 x   85 47 % 90 %     138 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("mean", rows, 1), t[4] = kbki_in("rstd", rows, 1),
@@ -6203,14 +6188,14 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
     predict    before you run it: which of the kernels of layernorm gains most when mean and bias are left out?
     see        Zhang & Sennrich 2019, "Root Mean Square Layer Normalization" */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.500 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1125 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
-    2 warp    161.7 us  61 % 6.96 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  84.9 us 115 % 1.90 x   32 92 % 87 %     163 k  16-byte loads, row in registers, one read
-    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      16 k  w in registers, next rows prefetched
-    5 cluster 100.2 us  98 % 0.86 x   58 24 % 74 %      9025  row split over a cluster, up to 512 KiB
+    1 naive    1122 us   9 %      -   32  6 % 11 %         0  thread per row, two uncoalesced passes
+    2 warp    162.0 us  60 % 6.93 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.6 us 115 % 1.91 x   32 92 % 88 %     164 k  16-byte loads, row in registers, one read
+    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      15 k  w in registers, next rows prefetched
+    5 cluster  99.4 us  98 % 0.87 x   60 24 % 75 %      4678  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(rmsnorm_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, n, cols, 0), t[3] = kbki_out("rstd", KBK_KF32, rows, 1, 0),
@@ -6243,13 +6228,13 @@ KBKI_REF(rmsnorm_fwd) {
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: one sum per column instead of two. Does rung 4 become faster, if memory limits it?
     see        as rmsnorm fwd */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  237.7 us  63 %      -   32 90 % 64 %      11 k  one atomic per element
-    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: inputs are read twice
-    3 ticket  179.4 us  84 % 2.06 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
-    4 onepass 129.6 us 116 % 1.38 x   84 47 % 90 %     134 k  one read, rows and sums in registers
+    1 atomic  238.0 us  63 %      -   32 89 % 63 %      11 k  one atomic per element
+    2 split   364.8 us  41 % 0.65 x   31 92 % 77 %      15 k  dx, then column sums: inputs are read twice
+    3 ticket  178.8 us  84 % 2.04 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
+    4 onepass 129.5 us 115 % 1.38 x   84 45 % 90 %     138 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(rmsnorm_bwd, 6, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("rstd", rows, 1), t[3].kind = KBK_KF32,
@@ -6632,14 +6617,14 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                soon, so at any time all CTAs together read one contiguous part of memory
     predict    from the intensity: what share of the f32 rate can any rung reach?
     see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   1108 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
-    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3308  two kernels: products to memory, row sums
-    3 matmul  2713 us  15 % 0.46 x   32 97 % 12 %     991 k  a GEMM with one column, mostly padding
-    4 warp   355.9 us 114 % 7.62 x   32 93 % 90 %       540  warp per row, shuffles, one read
-    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     126 k  16-byte loads, several rows in flight
+    1 naive   1101 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1234 us  33 % 0.89 x   30 97 % 78 %      3244  two kernels: products to memory, row sums
+    3 matmul  2703 us  15 % 0.46 x   32 97 % 12 %    1000 k  a GEMM with one column, mostly padding
+    4 warp   355.6 us 114 % 7.60 x   32 93 % 90 %       485  warp per row, shuffles, one read
+    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     125 k  16-byte loads, several rows in flight
     end of measured */
 KBKI_TENSORS(weighted_sum_fwd, 3, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, rows, 1, 1))
@@ -6845,22 +6830,22 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
     2 split    three kernels: products to memory, column sums, dx      <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: 31 of 32 rows of a
-               tile are padding; the column DRAM shows that memory is almost idle
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: for dw, 31 of 32
+               rows of a tile are padding; the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx separately    <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each switch between reads and writes
     predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7785 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
-    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
-    3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
-    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; then dx
-    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
+    1 naive   7763 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
+    2 split   2029 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
+    3 matmul  4888 us  17 % 0.42 x   32 59 % 13 %     792 k  two GEMMs, K = 1 and M = 1
+    4 ticket 967.6 us  85 % 5.05 x   57 80 % 66 %       231  column sums per CTA, added in order; then dx
+    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         3  dx and dw from one pass, 16-byte accesses
     6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel for dw, then one for dx
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
@@ -7545,8 +7530,9 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets   if t is KBK_IGNORE, the row of dx is 0; for any other t outside [0, V), it is NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
-               dx have different alignments modulo 16 bytes, they are read element by element
+               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads, or are
+               one sequence of vectors. If x and dx have different alignments modulo 16 bytes, they are read
+               element by element
     predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
                clock and SM; 2 bytes read and 2 written per logit in bf16)
     limits     if all logits are -1e30, lse is rounded to -1e30, and log V is lost. exp(x - lse) is then 1, not 1/V.
@@ -14368,8 +14354,10 @@ typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
 // configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
-typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
-typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
+typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500, true> kbki_fa_128x2s;
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128x3s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64x3s;
+typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900, true> kbki_fa_64x4s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14380,7 +14368,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
     const bool wide = a->s.cols == 128;
-    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    if (io.span)
+        return wide ? kbki_fa_cheaper<T, kbki_fa_128x2s, kbki_fa_128x3s>(a, io, st)
+                    : kbki_fa_cheaper<T, kbki_fa_64x3s, kbki_fa_64x4s>(a, io, st);
     return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
                 : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
