@@ -11540,8 +11540,8 @@ __device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, cons
 // Adds the sums of all CTAs of a cluster in a fixed order. CTA i % size adds the sums of rows 8 i to 8 i + 7 of C. The
 // sums replace the stages of the pipeline.
 template <class Plan, class T>
-__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined, int unit,
-                                                    const float* d) {
+__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined,
+                                                    int unit, const float* d) {
     const int t = threadIdx.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
     const float4* at = (const float4*)stages + t;
     int64_t n = (int64_t)unit * 64 + t / 32 * 16 + t % 32 / 4;
@@ -11660,7 +11660,8 @@ const char* kbki_mm_thin_run(const kbk_args* a, kbk_stream st) {
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     const int64_t sms = kbki_sms(), blocks = kbki_ceil(a->s.cols, 64);
     int parts = 1;
-    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts) parts *= 2;
+    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts)
+        parts *= 2;
     if (a->s.rows > 32) return kbki_mm_streamed<T, kbki_mm_stream<64>>(a, parts, st);
     if (a->s.rows > 16) return kbki_mm_streamed<T, kbki_mm_stream<32>>(a, parts, st);
     if (a->s.cols <= 8 * sms) return kbki_mm_thin_run<T, 1, 1, 16>(a, st);
@@ -11680,9 +11681,9 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
                  (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
                  of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
-                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K (Osama et al. 2023)
-                 balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as long (fitted to
-                 times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
+                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
+                 (Osama et al. 2023) balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as
+                 long (fitted to times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
                  different parts of K at the same time.
                  Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
                  first (workspace: as for rung 18)
@@ -11834,8 +11835,8 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x192x2 1 11920 NVIDIA H100 80GB HBM3
     The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
-    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
-    the last line is used. */
+    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the
+    same shape, element size and GPU, the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
     kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
@@ -11958,7 +11959,8 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 #define KBKI_WG_CASE(name, elem, m, n, groups, stages, pair, turns, stage)                                           \
     if constexpr (sizeof(T) == elem)                                                                                 \
         if (by.way == KBKI_WG_##name)                                                                                \
-            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, by.along_n, st);
+            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split,           \
+                                                                                   by.along_n, st);
 // clang-format on
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
@@ -15544,7 +15546,8 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     for (int i = 0; i < n; i++) {
         char name[24];
         c[i] = c[0], c[i].choice.by = by[i], ns[i] = NAN;
-        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name), by[i].split);
+        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name),
+                 by[i].split);
     }
     cudaError_t e = cudaDeviceSynchronize();
     if (e != cudaSuccess) return kbki_error(e);
