@@ -14746,7 +14746,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 }
 // Launches the three kernels of variant `flashmma` or `flashws`. `launch` launches the second of them.
 template <class T, int Dim, class Launch>
-const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
+const char* kbki_attn_launch_sequence(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim>
@@ -14761,7 +14761,7 @@ template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
     const int64_t keys = io.heads * kbki_ceil(io.rows, Keys);
     if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
-    return kbki_attn_around<T, Dim>(io, st, [&] {
+    return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
                            kbki_attn_plan<Dim, Keys>::threads, bytes, st, io.dout, io.q, io.k, io.v, io.stat, io.sum,
                            io.dk, io.dv, (int)io.rows, io.scale, io.causal, io.vector);
@@ -14837,14 +14837,14 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // for each tile, because the descriptors of K and V would otherwise take 48 registers.
 template <bool Along>
 __device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg_operand<true>& all, uint32_t bytes) {
-    kbki_wg_operand<Along> it;
-    it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
-    asm volatile("" : "+r"(it.low));
-    return it;
+    kbki_wg_operand<Along> operand;
+    operand.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
+    asm volatile("" : "+r"(operand.low));
+    return operand;
 }
 // Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, the
 // base of the exponentials, and D.
-__device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
+__device__ __forceinline__ float4 kbki_fab_row_stats(const char* stat, int b) {
     float4 two;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
@@ -14917,9 +14917,9 @@ __global__ void __launch_bounds__(384, 1)
             if (!take(round)) continue;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
-                const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
+                const unsigned stat_bytes = (unsigned)min(Rows, lines * 64 - row) * 8;
                 kbki_bar_wait(empty + slot, parity ^ 1);
-                kbki_bar_expect(q_full + slot, RowBytes + known);
+                kbki_bar_expect(q_full + slot, RowBytes + stat_bytes);
                 kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, head);
                 kbki_bar_expect(dout_full + slot, RowBytes);
                 kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, head);
@@ -14933,8 +14933,8 @@ __global__ void __launch_bounds__(384, 1)
                 // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
                 // kernel, because they add to dq only after the statistics of rows have arrived.
                 kbki_follow_wait();
-                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64, known,
-                               q_full + slot);
+                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64,
+                               stat_bytes, q_full + slot);
             }
         }
         return;
@@ -14991,7 +14991,7 @@ __global__ void __launch_bounds__(384, 1)
             kbki_wg_hold<Rows / 2>(s);
 #pragma unroll
             for (int b = 0; b < Rows / 8; b++) {
-                const float4 two = kbki_fab_known(stat, b);
+                const float4 two = kbki_fab_row_stats(stat, b);
 #pragma unroll
                 for (int e = b * 4; e < b * 4 + 4; e++)
                     s[e] = kbki_exp2(fmaf(s[e], log2_scale, e & 1 ? -two.z : -two.x));
@@ -15004,7 +15004,7 @@ __global__ void __launch_bounds__(384, 1)
             kbki_wg_hold<Rows / 2>(t);
 #pragma unroll
             for (int i = 0; i < Rows / 4; i++) {
-                const float4 two = kbki_fab_known(stat, i / 2);
+                const float4 two = kbki_fab_row_stats(stat, i / 2);
                 float w[2];
                 kbki_unword((T*)0, p[i], w);
                 t[2 * i] = w[0] * (t[2 * i] - two.y), t[2 * i + 1] = w[1] * (t[2 * i + 1] - two.w);
@@ -15066,7 +15066,7 @@ template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_at
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
-    return kbki_attn_around<T, Dim>(io, st, [&] {
+    return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[0], maps[1], maps[2], maps[3], io.stat,
                            io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span);
     });
