@@ -14870,9 +14870,9 @@ template <int Rows> __device__ __forceinline__ void kbki_fab_hide(float* s, int 
     is stored panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
     A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
     items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first keys.
-    Stay: whether the kernel is persistent, with at most one CTA per SM. The kernel has more than 120 lines, because it
-    is also the production kernel. */
-template <class T, int Dim, bool Stay>
+    Each CTA takes one item per round; the number of CTAs decides whether the kernel is persistent. The kernel has more
+    than 120 lines, because it is also the production kernel. */
+template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
@@ -14884,10 +14884,10 @@ __global__ void __launch_bounds__(384, 1)
     constexpr int V = KeyBytes, Q = V + KeyBytes, Dout = Q + 2 * RowBytes; // byte offsets in shared memory
     constexpr int Ds = Dout + 2 * RowBytes, DsBytes = 128 * Rows * 2, Stat = Ds + 2 * DsBytes, StatBytes = Rows * 8;
     extern __shared__ uint4 kbki_attn_shared[];
-    __shared__ uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
+    __shared__ struct { uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2]; } bar;
     char* base = kbki_wg_align(kbki_attn_shared);
     const int tiles = (n + 127) / 128, lines = (n + 63) / 64;
-    const unsigned items = heads * tiles, rounds = Stay ? (items + gridDim.x - 1) / gridDim.x : 1;
+    const unsigned items = heads * tiles, rounds = (items + gridDim.x - 1) / gridDim.x;
     // the shuffle tells the compiler that `group` is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     int head = 0, key0 = 0, row0 = 0; // a work item: its head, its first key, and the first row that sees a key
@@ -14903,9 +14903,9 @@ __global__ void __launch_bounds__(384, 1)
         return true;
     };
     if (threadIdx.x == 0) {
-        kbki_bar_init(&k_full, 1), kbki_bar_init(&v_full, 1), kbki_bar_init(&keys_empty, 2);
+        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
         for (int i = 0; i < 2; i++)
-            kbki_bar_init(q_full + i, 1), kbki_bar_init(dout_full + i, 1), kbki_bar_init(empty + i, 2);
+            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1), kbki_bar_init(bar.empty + i, 2);
         kbki_bar_ready();
         kbki_tma_prefetch(&map_q), kbki_tma_prefetch(&map_k);
         kbki_tma_prefetch(&map_v), kbki_tma_prefetch(&map_dout);
@@ -14918,23 +14918,24 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned stat_bytes = (unsigned)min(Rows, lines * 64 - row) * 8;
-                kbki_bar_wait(empty + slot, parity ^ 1);
-                kbki_bar_expect(q_full + slot, RowBytes + stat_bytes);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, head);
-                kbki_bar_expect(dout_full + slot, RowBytes);
-                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, head);
+                kbki_bar_wait(bar.empty + slot, parity ^ 1);
+                kbki_bar_expect(bar.q_full + slot, RowBytes + stat_bytes);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, bar.q_full + slot, row, head);
+                kbki_bar_expect(bar.dout_full + slot, RowBytes);
+                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, bar.dout_full + slot, row,
+                                            head);
                 if (row == row0) {
-                    kbki_bar_wait(&keys_empty, ~round & 1);
-                    kbki_bar_expect(&k_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, head);
-                    kbki_bar_expect(&v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, head);
+                    kbki_bar_wait(&bar.keys_empty, ~round & 1);
+                    kbki_bar_expect(&bar.k_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base, &map_k, &bar.k_full, key0, head);
+                    kbki_bar_expect(&bar.v_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &bar.v_full, key0, head);
                 }
                 // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
                 // kernel, because they add to dq only after the statistics of rows have arrived.
                 kbki_follow_wait();
                 kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64,
-                               stat_bytes, q_full + slot);
+                               stat_bytes, bar.q_full + slot);
             }
         }
         return;
@@ -14973,7 +14974,7 @@ __global__ void __launch_bounds__(384, 1)
         float dk[Dim / 2] = {}, dv[Dim / 2] = {};
         if (!take(round)) continue; // only the last round may have no item for this CTA
         int row = row0;
-        kbki_bar_wait(&k_full, round & 1), kbki_bar_wait(&v_full, round & 1);
+        kbki_bar_wait(&bar.k_full, round & 1), kbki_bar_wait(&bar.v_full, round & 1);
 #pragma unroll 1
         do { // executed at least once, because every key is seen by a row
             const bool edge = (causal && row < key0 + 128) || key0 + 128 > n || row + Rows > n;
@@ -14981,11 +14982,11 @@ __global__ void __launch_bounds__(384, 1)
             const char* stat = base + Stat + slot * StatBytes;
             float s[Rows / 2], t[Rows / 2], d[32]; // s: scores, then p; t: dO V', then ds; keys are rows
             uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
-            kbki_bar_wait(q_full + slot, parity);
+            kbki_bar_wait(bar.q_full + slot, parity);
             scores(0, q, s);
             kbki_wg_wait<1>(); // waits for the product for dk of the previous tile, which reads its slot last
-            if (row > row0) kbki_fa_arrive(empty + (slot ^ 1));
-            kbki_bar_wait(dout_full + slot, parity);
+            if (row > row0) kbki_fa_arrive(bar.empty + (slot ^ 1));
+            kbki_bar_wait(bar.dout_full + slot, parity);
             scores(V, dout, t);
             kbki_wg_wait<1>();
             kbki_wg_hold<Rows / 2>(s);
@@ -15040,7 +15041,7 @@ __global__ void __launch_bounds__(384, 1)
         } while (row < n);
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
-        kbki_fa_arrive(empty + (slot ^ 1)), kbki_fa_arrive(&keys_empty);
+        kbki_fa_arrive(bar.empty + (slot ^ 1)), kbki_fa_arrive(&bar.keys_empty);
         kbki_fa_finish<T, Dim>(dk_out + (int64_t)head * n * Dim, key0 + group * 64, n, { scale, scale }, dk);
         kbki_fa_finish<T, Dim>(dv_out + (int64_t)head * n * Dim, key0 + group * 64, n, { 1, 1 }, dv);
         // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
@@ -15048,12 +15049,13 @@ __global__ void __launch_bounds__(384, 1)
     }
 #endif
 }
-template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_attn_back<T>& io, kbk_stream st) {
+// stay: launches at most one CTA per SM, so that the kernel is persistent; else one CTA per work item.
+template <class T, int Dim> const char* kbki_fab_launch(const kbki_attn_back<T>& io, bool stay, kbk_stream st) {
     size_t bytes = 1024 + 512 * Dim + (8 * Dim + 528) * (8192 / Dim); // includes 1024 bytes for alignment
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
-    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim, Stay>;
+    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim>;
     const T* const from[4] = { io.q, io.k, io.v, io.dout };
     kbki_map maps[4];
     const char* why = kbki_needs_hopper();
@@ -15065,7 +15067,7 @@ template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_at
                   : "TMA needs do, q, k and v aligned to 16 bytes: use flashmma";
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
+    if (stay && ctas > kbki_sms()) ctas = kbki_sms();
     return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[0], maps[1], maps[2], maps[3], io.stat,
                            io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span);
@@ -15078,8 +15080,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
     const bool stay = !io.causal || io.rows <= 256;
-    if (a->s.cols == 64) return stay ? kbki_fab_launch<T, 64, true>(io, st) : kbki_fab_launch<T, 64, false>(io, st);
-    return stay ? kbki_fab_launch<T, 128, true>(io, st) : kbki_fab_launch<T, 128, false>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64>(io, stay, st) : kbki_fab_launch<T, 128>(io, stay, st);
 }
 #endif // __CUDACC__
 
