@@ -32,8 +32,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
-   capability. Launchers that a program calls directly do not check for NULL pointers.
+   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, strides that let elements
+   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL
+   pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -247,18 +248,18 @@
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
 // variant in KBK_TABLE_<group>.
 #define KBKI_GROUPS(group, x) KBKI_GROUPS_1(group, x) KBKI_GROUPS_2(group, x)
-#define KBKI_GROUPS_1(group, x)                                                                                  \
-    group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x)              \
-    group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
+#define KBKI_GROUPS_1(group, x) \
+    group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x) \
+    group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x) \
     group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
 // KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, then f(kbki_end, x) up to 24 calls.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_EACH(f, x, ...) KBKI_EACH_OF(f, x, __VA_ARGS__, KBKI_END_8, KBKI_END_8, KBKI_END_8, kbki_end)
 #define KBKI_EACH_OF(...) KBKI_EACH_24(__VA_ARGS__)
-#define KBKI_EACH_24(f, x, a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, y, z, rest, ...)    \
-    f(a, x) f(b, x) f(c, x) f(d, x) f(e, x) f(g, x) f(h, x) f(i, x) f(j, x) f(k, x) f(l, x) f(m, x) f(n, x)      \
-    f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x)                      \
+#define KBKI_EACH_24(f, x, a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, y, z, rest, ...) \
+    f(a, x) f(b, x) f(c, x) f(d, x) f(e, x) f(g, x) f(h, x) f(i, x) f(j, x) f(k, x) f(l, x) f(m, x) f(n, x) \
+    f(o, x) f(p, x) f(q, x) f(r, x) f(s, x) f(t, x) f(u, x) f(v, x) f(w, x) f(y, x) f(z, x) \
     KBK_at_most_24_names_not_##rest
 #define KBK_at_most_24_names_not_kbki_end
 // Each name in a list such as KBK_ONLY becomes part of an identifier. If the name is unknown, the identifier is
@@ -308,7 +309,8 @@ enum {
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula, signature, sizes, FLOPs, bytes, check
       signature  tensors with their dimensions; then options with their defaults (no default: required). Dimensions
-                 are sizes of kbk_shape, by the letters of kbk_has_dimension; * is any number of dimensions
+                 are sizes of kbk_shape, by the letters of kbk_has_dimension; * is any number of dimensions. The
+                 dimensions before a bar may have strides (kbk_shape.strides)
       sizes      two strings, for the GPU and for the oracles on the CPU: axes, then the values of each category
       FLOPs,     by hand, for 3 rows, 5 columns, every other size 7 (batch, heads: 1), and 2 bytes per element. A
       bytes      test compares them with the formulas
@@ -324,51 +326,51 @@ enum {
 // Sizes that several operations use.
 #define KBKI_AXES "batch_size x sequence_length x tensor_dimension: "
 #define KBKI_SIZES_CPU KBKI_AXES "small 1x64x256; medium 1x128x512; batch 1,2,8x64x256"
-#define KBKI_SIZES_ROWS                                                                                          \
-    KBKI_AXES "small 2x512x1024; medium 8x1024x1024,4096; large 16x2048x4096; "                                  \
-    "batch 16,32,64,128x512x768",                                                                                \
+#define KBKI_SIZES_ROWS \
+    KBKI_AXES "small 2x512x1024; medium 8x1024x1024,4096; large 16x2048x4096; " \
+    "batch 16,32,64,128x512x768", \
     KBKI_SIZES_CPU
-#define KBKI_SIZES_LOGITS                                                                                        \
-    KBKI_AXES "small 1x512x1024; medium 1x1024x50257; large 4x2048x50304; "                                      \
-    "batch 1,2,4,8x512x32000",                                                                                   \
+#define KBKI_SIZES_LOGITS \
+    KBKI_AXES "small 1x512x1024; medium 1x1024x50257; large 4x2048x50304; " \
+    "batch 1,2,4,8x512x32000", \
     KBKI_SIZES_CPU
-#define KBKI_SIZES_TRANSPOSE                                                                                     \
-    KBKI_AXES "small 1x1024x1024; medium 4x1024x4096; large 16x1024x8192; "                                      \
-    "batch 1,2,4,8x512x768",                                                                                     \
+#define KBKI_SIZES_TRANSPOSE \
+    KBKI_AXES "small 1x1024x1024; medium 4x1024x4096; large 16x1024x8192; " \
+    "batch 1,2,4,8x512x768", \
     KBKI_SIZES_CPU
 #define KBKI_SIZES_NULL "n: small 1", ""
 #define KBKI_SIZES_TRANSFER "n: small 16384; medium 262144; large 67108864", ""
 #define KBKI_SIZES_MEMORY "n: small 2097152; medium 16777216; large 268435456", ""
 #define KBKI_SIZES_CHASE "n: small 4096; medium 1048576; large 268435456", ""
 #define KBKI_SIZES_STRIDED "n x stride: small 65536x1,32; medium 8388608x1,2,4,8,32", ""
-#define KBKI_SIZES_GATHER                                                                                        \
-    "n x among x sequential: small 65536x65536x0,1; medium 4194304x4194304x0,1; "                                \
+#define KBKI_SIZES_GATHER \
+    "n x among x sequential: small 65536x65536x0,1; medium 4194304x4194304x0,1; " \
     "large 33554432x4194304,268435456x0,1", ""
-#define KBKI_SIZES_LOOKUP                                                                                        \
-    "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x512x768x50257; "                      \
-    "medium 16x1024x768x50304; large 16x1024x4096x131072; batch 1,4,16,64x512x768x50304",                        \
+#define KBKI_SIZES_LOOKUP \
+    "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x512x768x50257; " \
+    "medium 16x1024x768x50304; large 16x1024x4096x131072; batch 1,4,16,64x512x768x50304", \
     "batch_size x sequence_length x tensor_dimension x vocabulary: small 1x64x64x256; medium 1x256x256x1024"
-#define KBKI_SIZES_ATTN                                                                                          \
-    "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x8x512x64x0,1; "                   \
-    "medium 4x16x1024x64,128x0,1; large 4x16x4096x128x0,1; batch 1,2,4,8x16x1024x128x1",                         \
+#define KBKI_SIZES_ATTN \
+    "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x8x512x64x0,1; " \
+    "medium 4x16x1024x64,128x0,1; large 4x16x4096x128x0,1; batch 1,2,4,8x16x1024x128x1", \
     "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x2x32x64x0,1"
 #define KBKI_SQUARE KBKI_AXES "small 1x512x512; medium 2x1024x2048; large 4x1024x4096; batch 1,2,4,8x256x1024; "
 #define KBKI_SQUARE_CPU KBKI_AXES "small 1x64x64; medium 1x128x256; batch 1,2,4x64x128; "
 // Shapes whose M, N and K differ: large M; small M, also with rows that are not aligned to 16 bytes; large K;
 // large N.
-#define KBKI_SIZES_MATMUL                                                                                        \
-    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; "                         \
-    "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; "       \
-    "large 16384x4096x4096; large 8192x50304x768; large 256x256x131072; large 16x8192x8192; "                    \
-    "large 8205x5921x2949",                                                                                      \
+#define KBKI_SIZES_MATMUL \
+    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; " \
+    "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; " \
+    "large 16384x4096x4096; large 8192x50304x768; large 256x256x131072; large 16x8192x8192; " \
+    "large 8205x5921x2949", \
     KBKI_SQUARE_CPU "M x N x K: rectangular 256x32x64; rectangular 32x256x61; rectangular 32x48x512"
-#define KBKI_SIZES_E4M3                                                                                          \
-    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1040; "                         \
-    "rectangular 256x256x16384; large 4096x7168x16384",                                                          \
+#define KBKI_SIZES_E4M3 \
+    KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1040; " \
+    "rectangular 256x256x16384; large 4096x7168x16384", \
     KBKI_SQUARE_CPU "M x N x K: rectangular 256x32x64; rectangular 32x256x61; rectangular 32x48x512"
-#define KBKI_SIZES_BMM                                                                                           \
-    KBKI_AXES "small 8x128x64; medium 64x256x256; large 128x1024x512; batch 1,8,64,256x512x64; "                 \
-    "batch_size x M x N x K: rectangular 64x1024x64x1024; rectangular 64x1024x1024x64",                          \
+#define KBKI_SIZES_BMM \
+    KBKI_AXES "small 8x128x64; medium 64x256x256; large 128x1024x512; batch 1,8,64,256x512x64; " \
+    "batch_size x M x N x K: rectangular 64x1024x64x1024; rectangular 64x1024x1024x64", \
     KBKI_SQUARE_CPU "batch_size x M x N x K: rectangular 4x64x16x64; rectangular 4x64x64x16"
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
@@ -380,386 +382,386 @@ enum {
 #define KBKI_CUBLAS(row)
 #endif
 
-#define KBK_OPS_memory(row)                                                                                      \
-    row(copy, run, KBK_MAP, none, "y = x", "x[*] -> y[*]", KBKI_SIZES_MEMORY, 0, 2 * 30, KBKI_EXACT)             \
-    row(fill, run, KBK_MAP, none, "y = 1", "-> y[*]", KBKI_SIZES_MEMORY, 0, 30, KBKI_EXACT)                      \
-    row(read, run, KBK_SUM, read, "fold = exclusive or of the bits of x", "x[*] -> fold[]",                      \
-        KBKI_SIZES_MEMORY, 0, 30 + 4, KBKI_EXACT)                                                                \
-    row(triad, run, KBK_MAP, none, "y = a + 3 b", "a[*] b[*] -> y[*]", KBKI_SIZES_MEMORY, 2 * 15, 3 * 30,        \
+#define KBK_OPS_memory(row) \
+    row(copy, run, KBK_MAP, none, "y = x", "x[*] -> y[*]", KBKI_SIZES_MEMORY, 0, 2 * 30, KBKI_EXACT) \
+    row(fill, run, KBK_MAP, none, "y = 1", "-> y[*]", KBKI_SIZES_MEMORY, 0, 30, KBKI_EXACT) \
+    row(read, run, KBK_SUM, read, "fold = exclusive or of the bits of x", "x[*] -> fold[]", \
+        KBKI_SIZES_MEMORY, 0, 30 + 4, KBKI_EXACT) \
+    row(triad, run, KBK_MAP, none, "y = a + 3 b", "a[*] b[*] -> y[*]", KBKI_SIZES_MEMORY, 2 * 15, 3 * 30, \
         KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_memory(row)                                                                                    \
-    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
-    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight")              \
-    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out")                     \
-    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync")            \
-    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
-    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
+#define KBK_TABLE_memory(row) \
+    row(copy,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(copy,    run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(copy,    run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses") \
+    row(copy,    run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte vectors in flight") \
+    row(copy,    run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "bulk copies in and out") \
+    row(copy,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR | KBK_COPIES,  "cudaMemcpyAsync") \
+    row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread") \
+    row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words") \
     row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, last CTA folds the parts") \
-    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
-    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
-    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
-    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses")                           \
-    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight")            \
+    row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight") \
+    row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread") \
+    row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(triad,   run,  vec,        3,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses") \
+    row(triad,   run,  unroll,     4,  KBK_ALL,     0,   KBK_OWN,  "two vectors per input in flight") \
     row(triad,   run,  bulk,       5,  KBK_ALL,     90,  KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")
 
-#define KBK_OPS_access(row)                                                                                      \
-    row(strided, run, KBK_PICK, none, "y[i] = x[i stride]", "x[X] -> y[N]; stride=",                             \
-        KBKI_SIZES_STRIDED, 0, 2 * 30, KBKI_EXACT)                                                               \
-    row(gather, run, KBK_PICK, none, "y[i] = x[idx[i]]", "x[A] idx[*] -> y[*]",                                  \
-        KBKI_SIZES_GATHER, 0, 15 * (8 + 2) + 7 * 2, KBKI_EXACT)                                                  \
+#define KBK_OPS_access(row) \
+    row(strided, run, KBK_PICK, none, "y[i] = x[i stride]", "x[X] -> y[N]; stride=", \
+        KBKI_SIZES_STRIDED, 0, 2 * 30, KBKI_EXACT) \
+    row(gather, run, KBK_PICK, none, "y[i] = x[idx[i]]", "x[A] idx[*] -> y[*]", \
+        KBKI_SIZES_GATHER, 0, 15 * (8 + 2) + 7 * 2, KBKI_EXACT) \
     row(chase, run, KBK_PICK, chase, "i = x[i], 16384 times", "x[N] -> walk[2]", KBKI_SIZES_CHASE, 0, 4 * 16384, \
         KBKI_EXACT)
-#define KBK_TABLE_access(row)                                                                                    \
-    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
-    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread")          \
-    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread")                     \
-    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads")            \
+#define KBK_TABLE_access(row) \
+    row(strided, run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread") \
+    row(strided, run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four independent reads per thread") \
+    row(gather,  run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one element per thread") \
+    row(gather,  run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "eight indices, then eight reads") \
     row(chase,   run,  naive,      1,  KBK_SINGLE,  0,   KBK_OWN,  "one thread, dependent loads")
 
-#define KBK_OPS_transfer(row)                                                                                    \
-    row(h2d, run, KBK_MAP, none, "y = x, host to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30,            \
-        KBKI_EXACT)                                                                                              \
-    row(d2h, run, KBK_MAP, none, "y = x, device to host", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30,            \
-        KBKI_EXACT)                                                                                              \
-    row(d2d, run, KBK_MAP, none, "y = x, device to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 2 * 30,      \
-        KBKI_EXACT)                                                                                              \
+#define KBK_OPS_transfer(row) \
+    row(h2d, run, KBK_MAP, none, "y = x, host to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30, \
+        KBKI_EXACT) \
+    row(d2h, run, KBK_MAP, none, "y = x, device to host", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 30, \
+        KBKI_EXACT) \
+    row(d2d, run, KBK_MAP, none, "y = x, device to device", "x[*] -> y[*]", KBKI_SIZES_TRANSFER, 0, 2 * 30, \
+        KBKI_EXACT) \
     row(alloc, run, KBK_MAP, none, "allocate and free n elements", "-> usable[]; n=", KBKI_SIZES_TRANSFER, 0, 4, \
-        KBKI_EXACT)                                                                                              \
+        KBKI_EXACT) \
     row(null, run, KBK_MAP, none, "nothing", "-> nothing[]", KBKI_SIZES_NULL, 0, 0, KBKI_EXACT)
-#define KBK_TABLE_transfer(row)                                                                                  \
-    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
-    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
-    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver")   \
-    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA")                            \
-    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory")                             \
-    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
-    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
-    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
+#define KBK_TABLE_transfer(row) \
+    row(h2d,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver") \
+    row(h2d,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA") \
+    row(h2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory") \
+    row(d2h,  run, pageable, 1, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES | KBK_PAGEABLE, "staged by the driver") \
+    row(d2h,  run, pinned,   2, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "direct DMA") \
+    row(d2h,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "a kernel on mapped memory") \
+    row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy") \
+    row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync") \
+    row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree") \
     row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns memory to the driver") \
-    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
+    row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory") \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 
-#define KBK_OPS_elementwise(row)                                                                                 \
-    row(add, fwd, KBK_MAP, none, "y = a + b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                  \
-        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                                                          \
-    row(mul, fwd, KBK_MAP, none, "y = a b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                    \
-        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                                                          \
-    row(div, fwd, KBK_MAP, none, "y = a / b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30,                  \
+#define KBK_OPS_elementwise(row) \
+    row(add, fwd, KBK_MAP, none, "y = a + b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
+        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(mul, fwd, KBK_MAP, none, "y = a b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
+        KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(div, fwd, KBK_MAP, none, "y = a / b", "a[*] b[*] -> y[*]", KBKI_SIZES_ROWS, 15, 3 * 30, \
         KBKI_CHECKS(0, 0, 0, 5e-4, 1, 0, 4e-3, 1, 0))
-#define KBK_TABLE_elementwise(row)                                                                               \
-    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
-    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)")         \
-    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
-    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")         \
-    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                          \
-    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")             \
-    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                                \
+#define KBK_TABLE_elementwise(row) \
+    row(add,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(add,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(add,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(add,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight") \
+    row(add,      fwd,  bulk,     5,  KBK_ALL,  90, KBK_OWN,  "pipeline of bulk copies (cp.async.bulk)") \
+    row(mul,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(mul,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(mul,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(mul,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight") \
+    row(div,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(div,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(div,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
     row(div,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors per input in flight")
 
-#define KBK_OPS_activation(row)                                                                                  \
-    row(relu, fwd, KBK_MAP, none, "y = x < 0 ? 0 : x", "x[*] -> y[*]", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)  \
-    row(gelu_erf, fwd, KBK_MAP, none, "y = 0.5 x (1 + erf(x / sqrt 2))", "x[*] -> y[*]",                         \
-        KBKI_SIZES_ROWS, 5 * 15, 2 * 30, KBKI_CHECK_ACTIVATION)                                                  \
-    row(gelu_erf, bwd, KBK_MAP, none, "dx = dy (Phi(x) + x phi(x))", "dy[*] x[*] -> dx[*]",                      \
-        KBKI_SIZES_ROWS, 11 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)                                             \
-    row(gelu_tanh, fwd, KBK_MAP, none, "y = 0.5 x (1 + tanh(k x (1 + a x^2)))", "x[*] -> y[*]",                  \
-        KBKI_SIZES_ROWS, 9 * 15, 2 * 30, KBKI_CHECK_ACTIVATION)                                                  \
-    row(gelu_tanh, bwd, KBK_MAP, none, "dx = dy y'(x), y as in fwd", "dy[*] x[*] -> dx[*]",                      \
-        KBKI_SIZES_ROWS, 18 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)                                             \
-    row(silu, fwd, KBK_MAP, none, "y = x / (1 + exp(-x))", "x[*] -> y[*]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30,      \
-        KBKI_CHECK_ACTIVATION)                                                                                   \
-    row(silu, bwd, KBK_MAP, none, "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))", "dy[*] x[*] -> dx[*]",     \
+#define KBK_OPS_activation(row) \
+    row(relu, fwd, KBK_MAP, none, "y = x < 0 ? 0 : x", "x[*] -> y[*]", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT) \
+    row(gelu_erf, fwd, KBK_MAP, none, "y = 0.5 x (1 + erf(x / sqrt 2))", "x[*] -> y[*]", \
+        KBKI_SIZES_ROWS, 5 * 15, 2 * 30, KBKI_CHECK_ACTIVATION) \
+    row(gelu_erf, bwd, KBK_MAP, none, "dx = dy (Phi(x) + x phi(x))", "dy[*] x[*] -> dx[*]", \
+        KBKI_SIZES_ROWS, 11 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD) \
+    row(gelu_tanh, fwd, KBK_MAP, none, "y = 0.5 x (1 + tanh(k x (1 + a x^2)))", "x[*] -> y[*]", \
+        KBKI_SIZES_ROWS, 9 * 15, 2 * 30, KBKI_CHECK_ACTIVATION) \
+    row(gelu_tanh, bwd, KBK_MAP, none, "dx = dy y'(x), y as in fwd", "dy[*] x[*] -> dx[*]", \
+        KBKI_SIZES_ROWS, 18 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD) \
+    row(silu, fwd, KBK_MAP, none, "y = x / (1 + exp(-x))", "x[*] -> y[*]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30, \
+        KBKI_CHECK_ACTIVATION) \
+    row(silu, bwd, KBK_MAP, none, "dx = dy s (1 + x (1 - s)), s = 1 / (1 + exp(-x))", "dy[*] x[*] -> dx[*]", \
         KBKI_SIZES_ROWS, 8 * 15, 3 * 30, KBKI_CHECK_ACTIVATION_BWD)
-#define KBK_TABLE_activation(row)                                                                                \
-    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread")                         \
-    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
-    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial")        \
-    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
-    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
-    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14")           \
-    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
-    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")                   \
-    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide")         \
-    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
-    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
-    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight")                \
+#define KBK_TABLE_activation(row) \
+    row(relu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread") \
+    row(relu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(relu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(relu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_erf,  fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial") \
+    row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial") \
+    row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial") \
+    row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_erf,  bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
+    row(gelu_erf,  bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "polynomial of degree 8 instead of 14") \
+    row(gelu_tanh, fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(gelu_tanh, fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_tanh, fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_tanh, fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(gelu_tanh, fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(gelu_tanh, bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(gelu_tanh, bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(gelu_tanh, bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(gelu_tanh, bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
+    row(gelu_tanh, bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(silu,      fwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(silu,      fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(silu,      fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(silu,      fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight") \
+    row(silu,      fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal") \
+    row(silu,      bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp and divide") \
+    row(silu,      bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop") \
+    row(silu,      bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses") \
+    row(silu,      bwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two vectors per input in flight") \
     row(silu,      bwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "hardware exp2 and reciprocal")
 
-#define KBK_OPS_dropout(row)                                                                                     \
-    row(dropout, fwd, KBK_MAP, none, "y = keep ? x / (1 - p) : 0", "x[*] -> y[*]; p=0.1 seed=0",                 \
-        KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)                                                                 \
-    row(dropout, bwd, KBK_MAP, none, "dx = keep ? dy / (1 - p) : 0, same mask as fwd",                           \
+#define KBK_OPS_dropout(row) \
+    row(dropout, fwd, KBK_MAP, none, "y = keep ? x / (1 - p) : 0", "x[*] -> y[*]; p=0.1 seed=0", \
+        KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT) \
+    row(dropout, bwd, KBK_MAP, none, "dx = keep ? dy / (1 - p) : 0, same mask as fwd", \
         "dy[*] -> dx[*]; p=0.1 seed=0", KBKI_SIZES_ROWS, 15, 2 * 30, KBKI_EXACT)
-#define KBK_TABLE_dropout(row)                                                                                   \
-    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+#define KBK_TABLE_dropout(row) \
+    row(dropout, fwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element") \
     row(dropout, fwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
-    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")                      \
-    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element")                \
+    row(dropout, fwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight") \
+    row(dropout, bwd,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one Philox call per element") \
     row(dropout, bwd,  vec,        2,  KBK_ALL,     0,   KBK_OWN,  "16-byte accesses, a Philox call per vector") \
     row(dropout, bwd,  unroll,     3,  KBK_ALL,     0,   KBK_OWN,  "two vectors in flight")
 
-#define KBK_OPS_softmax(row)                                                                                     \
-    row(softmax, fwd, KBK_ROWS, none, "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)",            \
-        "x[*,C] -> y[*,C]", KBKI_SIZES_ROWS, 5 * 15 + 3, 2 * 30,                                                 \
-        KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))                                                      \
-    row(softmax, bwd, KBK_ROWS, none, "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])",                       \
-        "dy[*,C] y[*,C] -> dx[*,C]", KBKI_SIZES_ROWS, 4 * 15, 3 * 30,                                            \
+#define KBK_OPS_softmax(row) \
+    row(softmax, fwd, KBK_ROWS, none, "y[r,c] = exp(x[r,c] - max_c x) / sum_c exp(x[r,c] - max_c x)", \
+        "x[*,C] -> y[*,C]", KBKI_SIZES_ROWS, 5 * 15 + 3, 2 * 30, \
+        KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(softmax, bwd, KBK_ROWS, none, "dx[r,c] = y[r,c] (dy[r,c] - sum_c dy[r,c] y[r,c])", \
+        "dy[*,C] y[*,C] -> dx[*,C]", KBKI_SIZES_ROWS, 4 * 15, 3 * 30, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_softmax(row)                                                                                   \
-    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
-    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction")      \
-    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
-    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read")    \
-    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
-    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
-    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
-    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
-    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async")        \
+#define KBK_TABLE_softmax(row) \
+    row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes") \
+    row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads") \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction") \
+    row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read") \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read") \
+    row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB") \
+    row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes") \
+    row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads") \
+    row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read") \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async") \
     row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 
-#define KBK_OPS_layernorm(row)                                                                                   \
-    row(layernorm, fwd, KBK_ROWS, none, "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]",                       \
+#define KBK_OPS_layernorm(row) \
+    row(layernorm, fwd, KBK_ROWS, none, "y[r,c] = (x[r,c] - mean[r]) rstd[r] w[c] + b[c]", \
         "x[*,C] w[C] b[C] -> y[*,C] mean[*] rstd[*]", KBKI_SIZES_ROWS, 7 * 15 + 4 * 3, 2 * 30 + 2 * 10 + 2 * 12, \
-        KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))                                                      \
-    row(layernorm, bwd, KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db",           \
-        "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]",                                            \
-        KBKI_SIZES_ROWS, 13 * 15 + 2 * 3, 3 * 30 + 3 * 10 + 2 * 12,                                              \
+        KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(layernorm, bwd, KBK_ROWS, layernorm_bwd, "dx = (g - mean g - xhat mean(g xhat)) rstd; dw; db", \
+        "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]", \
+        KBKI_SIZES_ROWS, 13 * 15 + 2 * 3, 3 * 30 + 3 * 10 + 2 * 12, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_layernorm(row)                                                                                 \
-    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes")         \
-    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
-    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
-    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
-    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+#define KBK_TABLE_layernorm(row) \
+    row(layernorm, fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, three uncoalesced passes") \
+    row(layernorm, fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache") \
+    row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
+    row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched") \
+    row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
+    row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
-#define KBK_OPS_rmsnorm(row)                                                                                     \
-    row(rmsnorm, fwd, KBK_ROWS, none, "y[r,c] = x[r,c] rstd[r] w[c]", "x[*,C] w[C] -> y[*,C] rstd[*]",           \
-        KBKI_SIZES_ROWS, 4 * 15 + 3 * 3, 2 * 30 + 10 + 12, KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))   \
-    row(rmsnorm, bwd, KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw",                            \
-        "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 9 * 15 + 3, 3 * 30 + 2 * 10 + 12,       \
+#define KBK_OPS_rmsnorm(row) \
+    row(rmsnorm, fwd, KBK_ROWS, none, "y[r,c] = x[r,c] rstd[r] w[c]", "x[*,C] w[C] -> y[*,C] rstd[*]", \
+        KBKI_SIZES_ROWS, 4 * 15 + 3 * 3, 2 * 30 + 10 + 12, KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)) \
+    row(rmsnorm, bwd, KBK_ROWS, rmsnorm_bwd, "dx = (g - xhat mean(g xhat)) rstd; dw", \
+        "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 9 * 15 + 3, 3 * 30 + 2 * 10 + 12, \
         KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0))
-#define KBK_TABLE_rmsnorm(row)                                                                                   \
-    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes")           \
-    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache")      \
-    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read")        \
-    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
-    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
-    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
-    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
+#define KBK_TABLE_rmsnorm(row) \
+    row(rmsnorm,   fwd, naive,   1 , KBK_ALL,  0,   KBK_OWN, "thread per row, two uncoalesced passes") \
+    row(rmsnorm,   fwd, warp,    2 , KBK_ALL,  0,   KBK_OWN, "warp per row, shuffles, re-reads from cache") \
+    row(rmsnorm,   fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
+    row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched") \
+    row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
+    row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
+    row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
-#define KBK_OPS_sum(row)                                                                                         \
-    row(sum, run, KBK_SUM, sum, "out = sum(x)", "x[*] -> out[]", KBKI_SIZES_ROWS, 15, 30 + 4,                    \
+#define KBK_OPS_sum(row) \
+    row(sum, run, KBK_SUM, sum, "out = sum(x)", "x[*] -> out[]", KBKI_SIZES_ROWS, 15, 30 + 4, \
         KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0))
-#define KBK_TABLE_sum(row)                                                                                       \
-    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+#define KBK_TABLE_sum(row) \
+    row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread") \
     row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
-    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
+    row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp") \
     row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")
 
-#define KBK_OPS_mse(row)                                                                                         \
-    row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]",                                   \
-        KBKI_SIZES_ROWS, 3 * 15 + 1, 2 * 30 + 4, KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0))                \
-    row(mse, bwd, KBK_MAP, none, "dx = (2 g / n) (x - y)", "x[*] y[*] g[] -> dx[*]",                             \
+#define KBK_OPS_mse(row) \
+    row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]", \
+        KBKI_SIZES_ROWS, 3 * 15 + 1, 2 * 30 + 4, KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)) \
+    row(mse, bwd, KBK_MAP, none, "dx = (2 g / n) (x - y)", "x[*] y[*] g[] -> dx[*]", \
         KBKI_SIZES_ROWS, 2 * 15 + 2, 3 * 30 + 4, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_mse(row)                                                                                       \
-    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
+#define KBK_TABLE_mse(row) \
+    row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread") \
     row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
-    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")     \
-    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
+    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums") \
+    row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
     row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 
-#define KBK_OPS_weighted_sum(row)                                                                                \
-    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]", "x[*,C] w[C] -> y[*]",        \
-        KBKI_SIZES_ROWS, 2 * 15, 30 + 6 + 10, KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))                 \
-    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]",       \
-        "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30 + 6 + 2 * 10,                      \
+#define KBK_OPS_weighted_sum(row) \
+    row(weighted_sum, fwd, KBK_ROWS, weighted_sum_fwd, "y[r] = sum_c x[r,c] w[c]", "x[*,C] w[C] -> y[*]", \
+        KBKI_SIZES_ROWS, 2 * 15, 30 + 6 + 10, KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)) \
+    row(weighted_sum, bwd, KBK_ROWS, weighted_sum_bwd, "dx[r,c] = dy[r] w[c]; dw[c] = sum_r dy[r] x[r,c]", \
+        "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]", KBKI_SIZES_ROWS, 3 * 15, 2 * 30 + 6 + 2 * 10, \
         KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0))
-#define KBK_TABLE_weighted_sum(row)                                                                              \
-    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced")                   \
-    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums")     \
-    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding")        \
-    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")              \
-    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")         \
-    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")    \
-    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx")      \
-    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
-    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx")  \
-    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")     \
+#define KBK_TABLE_weighted_sum(row) \
+    row(weighted_sum, fwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, uncoalesced") \
+    row(weighted_sum, fwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "two kernels: products to memory, row sums") \
+    row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding") \
+    row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read") \
+    row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight") \
+    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw") \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx") \
+    row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1") \
+    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx") \
+    row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses") \
     row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
 
-#define KBK_OPS_transpose(row)                                                                                   \
-    row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30,  \
+#define KBK_OPS_transpose(row) \
+    row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30, \
         KBKI_EXACT)
-#define KBK_TABLE_transpose(row)                                                                                 \
-    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes")        \
+#define KBK_TABLE_transpose(row) \
+    row(transpose, run,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread, strided writes") \
     row(transpose, run,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tile in shared memory, bank conflicts") \
-    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts")                    \
+    row(transpose, run,  padded,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 33 tile, no conflicts") \
     row(transpose, run,  vec,      4,  KBK_ALL,  0,   KBK_OWN,  "4 x 4 or 8 x 8 per thread, 16-byte accesses")
 
-#define KBK_OPS_cross_entropy(row)                                                                               \
-    row(cross_entropy, fwd, KBK_ROWS, ce, "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])",        \
-        "x[*,C] t[*] -> loss[*] lse[*]", KBKI_SIZES_LOGITS, 4 * 15 + 3 * 3, 30 + 3 * 12,                         \
-        KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6))                                                \
-    row(cross_entropy, bwd, KBK_ROWS, none, "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))",                  \
-        "x[*,C] t[*] lse[*] g[] -> dx[*,C]", KBKI_SIZES_LOGITS, 3 * 15 + 3, 2 * 30 + 2 * 12 + 4,                 \
-        KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9))                                            \
-    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])",   \
-        "x[*,C] t[*] -> loss[*] dx[*,C]; scale=1.0", KBKI_SIZES_LOGITS, 5 * 15 + 5 * 3, 2 * 30 + 2 * 12,         \
+#define KBK_OPS_cross_entropy(row) \
+    row(cross_entropy, fwd, KBK_ROWS, ce, "loss[r] = lse[r] - x[r,t[r]], lse[r] = log sum_c exp(x[r,c])", \
+        "x[*,C] t[*] -> loss[*] lse[*]", KBKI_SIZES_LOGITS, 4 * 15 + 3 * 3, 30 + 3 * 12, \
+        KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)) \
+    row(cross_entropy, bwd, KBK_ROWS, none, "dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))", \
+        "x[*,C] t[*] lse[*] g[] -> dx[*,C]", KBKI_SIZES_LOGITS, 3 * 15 + 3, 2 * 30 + 2 * 12 + 4, \
+        KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)) \
+    row(cross_entropy, fwdbwd, KBK_ROWS, ce_both, "loss[r], and dx[r,c] = exp(x[r,c] - lse[r]) - (c == t[r])", \
+        "x[*,C] t[*] -> loss[*] dx[*,C]; scale=1.0", KBKI_SIZES_LOGITS, 5 * 15 + 5 * 3, 2 * 30 + 2 * 12, \
         KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9))
-#define KBK_TABLE_cross_entropy(row)                                                                             \
-    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather")   \
-    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read")         \
-    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
-    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd")             \
-    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards")   \
-    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
+#define KBK_TABLE_cross_entropy(row) \
+    row(cross_entropy, fwd, split, 1,  KBK_ALL,  0,   KBK_OWN,  "log-softmax to memory in f32, then a gather") \
+    row(cross_entropy, fwd, online, 2, KBK_ALL,  0,   KBK_OWN,  "CTA per row, online softmax, one read") \
+    row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread") \
+    row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
+    row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread") \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd") \
+    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards") \
+    row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read") \
     row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
 
-#define KBK_OPS_embedding(row)                                                                                   \
-    row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]",                     \
-        KBKI_SIZES_LOOKUP, 0, (3 + 3) * 10 + 12, KBKI_EXACT)                                                     \
-    row(embedding, bwd, KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v",           \
-        "dy[*,C] ids[*] -> dW[V,C]; vocabulary=", KBKI_SIZES_LOOKUP, 15, (3 + 7) * 10 + 12,                      \
+#define KBK_OPS_embedding(row) \
+    row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]", \
+        KBKI_SIZES_LOOKUP, 0, (3 + 3) * 10 + 12, KBKI_EXACT) \
+    row(embedding, bwd, KBK_LOOKUP, embedding, "dW[v,d] = sum of dy[t,d] over the t with ids[t] == v", \
+        "dy[*,C] ids[*] -> dW[V,C]; vocabulary=", KBKI_SIZES_LOOKUP, 15, (3 + 7) * 10 + 12, \
         KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0))
-#define KBK_TABLE_embedding(row)                                                                                 \
-    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
-    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread")      \
-    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
-    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
+#define KBK_TABLE_embedding(row) \
+    row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
+    row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses") \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread") \
+    row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32") \
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
-#define KBK_OPS_rope(row)                                                                                        \
-    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)",                    \
-        "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
-        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
-                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
+#define KBK_OPS_rope(row) \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x' = (-upper half, lower half of x)", \
+        "x[R,H,D] cs[R,D] -> y[R,H,D]", \
+        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; " \
+                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128", \
                    "batch_size x sequence_length x heads x tensor_dimension: small 1x64x4x64; medium 1x128x8x64"), \
         6 * 3 * 2, 2 * 30 + 4 * 15, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))
-#define KBK_TABLE_rope(row)                                                                                      \
-    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns")                    \
+#define KBK_TABLE_rope(row) \
+    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns") \
     row(rope,      fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per thread")
 
-#define KBK_OPS_matmul(row)                                                                                      \
-    row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)",                    \
-        "A[M,K] B[K,N] -> C[M,N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,              \
-        KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))                                                       \
-    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16",                \
-        "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4,           \
+#define KBK_OPS_matmul(row) \
+    row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)", \
+        "A[M|K] B[K|N] -> C[M|N]; layout=nn", KBKI_SIZES_MATMUL, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2, \
+        KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)) \
+    row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16", \
+        "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4, \
         KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0))
-#define KBK_TABLE_matmul(row)                                                                                    \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows")    \
-    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns")            \
-    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
-    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
-    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles")  \
-    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
-    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")        \
-    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
-    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep")      \
-    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA")             \
-    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory")        \
-    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products")       \
-    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages")  \
-    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
-    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
-    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
-    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed")  \
-    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment")    \
-    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied")   \
+#define KBK_TABLE_matmul(row) \
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows") \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns") \
+    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory") \
+    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread") \
+    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread") \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles") \
+    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles") \
+    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K") \
+    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element") \
+    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep") \
+    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA") \
+    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory") \
+    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products") \
+    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages") \
+    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups") \
+    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands") \
+    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B") \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed") \
+    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage") \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment") \
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied") \
     row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
-    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
-    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
-    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
+    row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C") \
+    row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32") \
+    row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K") \
     row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "tile size by shape (up to 256 x 128); split-K") \
     KBKI_CUBLAS(row(matmul, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")) \
     KBKI_CUBLAS(row(matmul_e4m3, fwd, cublas, 99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation"))
 
-#define KBK_OPS_bmm(row)                                                                                         \
-    row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul",                                          \
-        "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
+#define KBK_OPS_bmm(row) \
+    row(bmm, fwd, KBK_GEMM, bmm, "C[b] = A[b] B[b]; layouts as matmul", \
+        "A[Z,M|K] B[Z,K|N] -> C[Z,M|N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2, \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))
-#define KBK_TABLE_bmm(row)                                                                                       \
-    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
-    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel")    \
+#define KBK_TABLE_bmm(row) \
+    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel") \
     row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
-#define KBK_OPS_attention(row)                                                                                   \
-    row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not",        \
-        "q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] -> o[B,H,S,D] lse[B,H,S]; causal=False",                               \
-        KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0))       \
-    row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse",            \
-        "do[B,H,S,D] q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] o[B,H,S,D] lse[B,H,S] "                                    \
-        "-> dq[B,H,S,D] dk[B,H,S,D] dv[B,H,S,D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12,    \
+#define KBK_OPS_attention(row) \
+    row(attention, fwd, KBK_ATTN, attention_fwd, "o = softmax(q k' / sqrt(d)) v, and lse; causal or not", \
+        "q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] -> o[B,H,S|D] lse[B,H,S]; causal=False", \
+        KBKI_SIZES_ATTN, 4 * 3 * 3 * 5, 4 * 30 + 12, KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0)) \
+    row(attention, bwd, KBK_ATTN, attention_bwd, "dq, dk, dv of attention, from do, q, k, v, o, lse", \
+        "do[B,H,S|D] q[B,H,S|D] k[B,H,S|D] v[B,H,S|D] o[B,H,S|D] lse[B,H,S] " \
+        "-> dq[B,H,S|D] dk[B,H,S|D] dv[B,H,S|D]; causal=False", KBKI_SIZES_ATTN, 10 * 3 * 3 * 5, 8 * 30 + 12, \
         KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0))
-#define KBK_TABLE_attention(row)                                                                                 \
-    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles")    \
-    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
-    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
-    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
-    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
-    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
-    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate")   \
-    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape")   \
-    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
-    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
+#define KBK_TABLE_attention(row) \
+    row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes") \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles") \
+    row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs") \
+    row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate") \
+    row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering") \
+    row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization") \
+    row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers") \
+    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate") \
+    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape") \
+    row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory") \
+    row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs") \
+    row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate") \
     row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
     row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "like flashmma, with wgmma and TMA") \
     KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "batched GEMMs of cuBLAS, own softmax kernel"))
 
 // The closed list of variant names: a row with any other name does not compile.
-#define KBKI_WORDS(word)                                                                                         \
-    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
-    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
-    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
-    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
-    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
-    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable)          \
+#define KBKI_WORDS(word) \
+    word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp) \
+    word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split) \
+    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync) \
+    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop) \
+    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash) \
+    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable) \
     word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBKI_OPS_OF(group, row) KBK_OPS_##group(row)
 #define KBKI_TABLE_OF(group, row) KBK_TABLE_##group(row)
@@ -844,6 +846,10 @@ typedef struct kbk_shape {
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
     int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
     uint64_t seed;      // dropout: seed of the random mask
+    // Distances in memory, in elements, of tensor i of the signature: strides[i][0] between rows, strides[i][1] and
+    // [2] between indices of the dimensions further out; 0: contiguous. Only dimensions before a bar in the signature
+    // have strides. The other operations need none: their callers pass complete tensors.
+    int64_t strides[KBK_MAX_TENSORS][3];
 } kbk_shape;
 // Expands to f(member) for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
@@ -982,6 +988,38 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
+// Memory layout of a tensor: sizes of the dimensions, and distances between their indices in elements. Dimension 0
+// is the last one of the signature; its elements are neighbours in memory.
+typedef struct kbk_layout {
+    int dims; // 0: the signature has no bar, so the tensor is contiguous
+    int64_t size[4], step[4];
+} kbk_layout;
+KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor) {
+    static const char letters[] = "HZBKMSND";
+    const int64_t sizes[] = { s->heads, s->batch, s->batch, s->k, s->rows, s->rows, s->cols, s->cols };
+    kbk_layout l = { 0, { 1, 1, 1, 1 }, { 1, 0, 0, 0 } };
+    const char* p = strchr(op->signature, '[');
+    for (int i = 0; i < tensor && p; i++) p = strchr(p + 1, '[');
+    const char* at = p ? p + strcspn(p, "]") - 1 : NULL;
+    // turned: whether the operand is stored transposed
+    const int turned = op->family == KBK_GEMM && tensor < 2 && s->layout == (tensor ? KBK_NT : KBK_TN);
+    if (!p || !memchr(p, '|', (size_t)(at - p))) return l;
+    for (; at > p; at -= 2) l.size[l.dims < 2 ? l.dims++ ^ turned : l.dims++] = sizes[strchr(letters, *at) - letters];
+    for (int d = 1; d < l.dims; d++) {
+        l.step[d] = s->strides[tensor][d - 1];
+        // unsigned, because kbk_check_shape rejects products that overflow only afterwards
+        if (!l.step[d]) l.step[d] = (int64_t)((uint64_t)l.size[d - 1] * (uint64_t)l.step[d - 1]);
+    }
+    return l;
+}
+// Returns the distance in memory, in elements, from the first element of a tensor to element number `index`.
+KBK_FN int64_t kbk_offset(const kbk_layout* l, int64_t index) {
+    int64_t at = 0;
+    if (!l->dims) return index;
+    for (int d = 0; d < 4; d++) at += index % l->size[d] * l->step[d], index /= l->size[d];
+    return at;
+}
+
 // Lowest compute capability on which a variant runs. KBK_SM_EXACT: the variant uses instructions that only one
 // architecture has (sm_90a), and runs only there.
 enum {
@@ -1078,9 +1116,28 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
+KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, double limit) {
+    for (int i = 0; i < KBK_MAX_TENSORS; i++) {
+        const int64_t* given = s->strides[i];
+        if (!given[0] && !given[1] && !given[2]) continue;
+        const kbk_layout l = kbk_layout_of(op, s, i);
+        const int empty = !l.size[0] || !l.size[1] || !l.size[2] || !l.size[3];
+        for (int d = 0; d < 4; d++) {
+            double span = 1, step = (double)l.step[d]; // span: of the dimensions with smaller strides
+            if (d && given[d - 1] < 0) return "a stride is negative";
+            if (d && given[d - 1] && d >= l.dims) return "this operation has no such stride";
+            if ((double)l.size[d] * step > limit) return "a tensor spans more than 2^56 elements";
+            for (int e = 0; e < l.dims; e++)
+                if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
+                    span += (double)(l.size[e] - 1) * (double)l.step[e];
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+        }
+    }
+    return NULL;
+}
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, or a tensor of more than 2^56 elements. For valid shapes, formulas,
-    oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
+    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1094,7 +1151,7 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_ATTN) most = fmax(most, rows * rows); // the scores
     most *= fmax((double)s->batch, 1) * fmax((double)s->heads, 1);
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "the layout is unknown";
-    return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
+    return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : kbki_check_strides(op, s, limit);
 }
 /*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
     shape is invalid, or if the pointer is NULL for an output that would be written or for an input that would be
@@ -2345,6 +2402,23 @@ __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) 
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
+// Stores v in the shared memory of CTA `rank` of the cluster. The mbarrier of that CTA counts the 16 bytes when they
+// have arrived. to, bar: addresses that correspond to the destination and to the mbarrier.
+__device__ __forceinline__ void kbki_cluster_send(const float4* to, const uint64_t* bar, unsigned rank, float4 v) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                     kbki_cluster_at(kbki_shared(to), rank)),
+                 "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(kbki_cluster_at(kbki_shared(bar), rank))
+                 : "memory");
+}
+// Adds `parts` vectors that are 128 vectors apart.
+__device__ __forceinline__ float4 kbki_cluster_sum(const float4* p, int parts) {
+    float4 sum = p[0];
+    for (p += 128; --parts > 0; p += 128) {
+        const float4 v = *p;
+        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
+    }
+    return sum;
+}
 #endif
 // When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
 // kbki_cluster_begin and kbki_cluster_begun do not order memory accesses, so loads stay in flight.
@@ -2377,9 +2451,9 @@ struct alignas(64) kbki_map {
 };
 struct kbki_map_key { // without padding, because keys are compared byte by byte
     const void* base;
-    uint64_t size[3], stride[2]; // size: in elements, innermost dimension first; stride: in bytes
-    uint32_t box[3];
-    int32_t what; // element type + 256 * number of dimensions
+    uint64_t size[4], stride[3]; // size: in elements, innermost dimension first; stride: in bytes
+    uint32_t box[4];
+    int64_t what; // element type + 256 * number of dimensions
 };
 #define KBKI_MAP_WIDE 64 // width of a box in 16-bit elements
 #define KBKI_MAP_8 0     // CU_TENSOR_MAP_DATA_TYPE_UINT8, _FLOAT16, _FLOAT32, _BFLOAT16
@@ -2418,7 +2492,7 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
         kbki_map map;
     } kept[many];
     static kbki_map_fn encode;
-    static const uint32_t step[3] = { 1, 1, 1 };
+    static const uint32_t step[4] = { 1, 1, 1, 1 };
     uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
     mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
     auto* at = &kept[mix >> 58];
@@ -2465,6 +2539,19 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
     key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
+    return kbki_map_make(&key, map);
+}
+// Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
+// groups of `span` heads (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
+template <class T>
+const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
+                           kbki_map* map, int rank = 4) {
+    const int64_t deep = span ? span : heads;
+    const kbki_map_key key = { base,
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)deep, (uint64_t)(heads / deep) },
+                               { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
+                               { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
+                               (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -2535,6 +2622,13 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(kbki_shared(to)),
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
+}
+__device__ __forceinline__ void kbki_tma_load_4d(void* to, const kbki_map* map, uint64_t* bar, int x, int y, int z,
+                                                 int w) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(kbki_shared(to)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(kbki_shared(bar))
+                 : "memory");
 }
 // Starts a TMA store and commits it as a bulk group of its own. As with kbki_bulk_store, threads that wrote the
 // shared memory must first call kbki_bulk_fence and then pass a barrier.
@@ -2612,18 +2706,23 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
                         "+f"(d[i+6]), "+f"(d[i+7])
 #define KBKI_WG_16(d) KBKI_WG_8(d, 0)
-#define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
-#define KBKI_WG_64(d) KBKI_WG_32(d, 0)
-#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
-#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
-#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
+#define KBKI_WG_32(d) KBKI_WG_8(d, 0), KBKI_WG_8(d, 8)
+#define KBKI_WG_MORE(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
+#define KBKI_WG_64(d) KBKI_WG_MORE(d, 0)
+#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_MORE(d, 32)
+#define KBKI_WG_160(d) KBKI_WG_128(d), KBKI_WG_8(d, 64), KBKI_WG_8(d, 72)
+#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_MORE(d, 64)
+#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_MORE(d, 96)
 #define KBKI_WG_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
-                         "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KBKI_WG_NAMES_32 KBKI_WG_NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define KBKI_WG_NAMES_64 KBKI_WG_NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, " \
+                         "%30, %31"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
-                          "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KBKI_WG_NAMES_160 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
+                          "%78, %79"
+#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_160 ", "                                                                      \
+                          "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
@@ -2669,8 +2768,10 @@ template <class T, int Width> struct kbki_wgmma;
     };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(16, 8, 9, 10, 11, 12, 13, 14)
+KBKI_WGMMA_BOTH(32, 16, 17, 18, 19, 20, 21, 22)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
+KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
@@ -4264,12 +4365,19 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
+// Writes the sum of column c to y[c]. If Two is true and c >= cols, writes the sum to z[c - cols].
+template <bool Two, class T>
+__device__ __forceinline__ void kbki_put_sum(T* y, T* z, int64_t cols, int64_t c, float sum) {
+    (!Two || c < cols ? y + c : z + c - cols)[0] = kbki_type<T>::from(sum);
+}
 /*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
     there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
     of them. 64 threads share a column, so that each thread makes only few loads, which can all be in flight at the
-    same time. */
-template <class Io>
-__global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
+    same time. part: n rows of `width` sums; width, a multiple of 4, is cols or, if there is a second result z,
+    2 * cols. */
+template <class T>
+__global__ void __launch_bounds__(512)
+    kbki_part_add_k(const float* part, T* y, T* z, unsigned n, int64_t width, int64_t cols) {
     __shared__ float4 tile[16][8];
     constexpr int U = 4;
     int x = threadIdx.x % 8;
@@ -4299,19 +4407,16 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     float all = 0;
 #pragma unroll
     for (int i = 0; i < 16; i++) all += column[i * 32];
-    f.put(c, all);
-}
-// Launches kbki_part_add_k by PDL, after the kernel that writes the partial sums. width must be a multiple of 4.
-template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
-    return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
+    kbki_put_sum<true>(y, z, cols, c, all);
 }
 
-/*  Column sums of any expression. f.term(row, column) returns the value of the expression, or two values if Two is
-    true. f.put(column, sum) receives each sum. If Two is true, f.put receives the sum of the second values of
-    column c as the sum of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
-template <class Io, bool Two>
-__global__ void __launch_bounds__(1024)
-    kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+/*  Computes column sums of an expression; all threads of all CTAs of 1024 threads call this function. term(row,
+    column) returns the value of the expression, or two values if Two is true. put(column, sum) receives each sum.
+    If Two is true, put receives the sum of the second values of column c as the sum of column c + cols. A CTA
+    processes a block of 32 rows and 32 columns at a time. */
+template <bool Two, class Term, class Put>
+__device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, int64_t rows, int64_t cols,
+                                             Term term, Put put) {
     __shared__ float2 tile[32][33];
     int x = threadIdx.x % 32, y = threadIdx.x / 32;
     int64_t width = Two ? 2 * cols : cols;
@@ -4319,7 +4424,7 @@ __global__ void __launch_bounds__(1024)
     for (int64_t c0 = (int64_t)blockIdx.y * 32; c0 < cols; c0 += (int64_t)gridDim.y * 32) {
         float2 s = make_float2(0, 0);
         for (int64_t r = (int64_t)blockIdx.x * 32 + y; c0 + x < cols && r < rows; r += gridDim.x * 32) {
-            float2 v = f.term(r, c0 + x);
+            float2 v = term(r, c0 + x);
             s.x += v.x, s.y += v.y;
         }
         tile[y][x] = s;
@@ -4331,17 +4436,15 @@ __global__ void __launch_bounds__(1024)
         }
         __syncthreads();
     }
-    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
+    kbki_part_finish(part, counters, width, put);
 }
-// Launches kbki_columns_k by PDL, after a kernel whose results f.term may read.
-template <class Io, bool Two>
-const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
+// Returns the grid of a kernel that calls kbki_columns. width: number of column sums.
+KBK_FN dim3 kbki_columns_grid(int64_t rows, int64_t cols, int64_t width) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
     if (y > 65535) y = 65535;
     if (x > most) x = most;
-    if (x > kbki_part_ctas(Two ? 2 * cols : cols)) x = kbki_part_ctas(Two ? 2 * cols : cols);
-    return kbki_follow(kbki_columns_k<Io, Two>, dim3((unsigned)x, (unsigned)y), 1024, st, f, part, counters, rows,
-                       cols);
+    if (x > kbki_part_ctas(width)) x = kbki_part_ctas(width);
+    return dim3((unsigned)x, (unsigned)y);
 }
 #endif // __CUDACC__
 
@@ -5060,6 +5163,8 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean,
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
+// Returns v, or 0 if v is infinite: deviations from a mean that is infinite would be NaN, and so would their sum.
+__device__ __forceinline__ float kbki_finite(float v) { return isinf(v) ? 0 : v; }
 // Returns 1 / (number of elements of a row). The asm statement keeps the compiler from moving this division behind
 // the reductions, so that the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
@@ -5069,7 +5174,7 @@ __device__ __forceinline__ float kbki_share(int elements) {
 }
 template <bool Layer>
 __device__ __forceinline__ void kbki_store_moments(float3 m, int64_t row, float* mean, float* rstd) {
-    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // if the mean is infinite, rest is NaN
+    if (Layer && mean) mean[row] = m.x + m.y;
     if (rstd) rstd[row] = m.z;
 }
 template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float x, float3 m, const T* w, const T* b) {
@@ -5086,7 +5191,7 @@ __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T*
     const float first = !Layer || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]), each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
     for (int64_t c = 0; Layer && c < cols; c++) sum.add(kbki_float(x[c]) - first);
-    const float middle = first + sum.get() / (float)cols;
+    const float middle = kbki_finite(first + sum.get() / (float)cols);
     for (int64_t c = 0; c < cols; c++) {
         const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
@@ -5107,7 +5212,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     const float each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
     for (int64_t c = lane; Layer && c < cols; c += 32) sum.add(kbki_float(x[c]));
-    const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols : 0;
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols) : 0;
     for (int64_t c = lane; c < cols; c += 32) {
         const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
@@ -5118,25 +5223,24 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Combines the moments of two disjoint sets of elements. The moments of a set are: number of elements, mean, sum
-// of deviations from this mean, sum of squared deviations.
-__device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
-    const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
-    if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
-    return make_float4(n, mean, fmaf(p.x, a, p.z) + fmaf(q.x, b, q.z),
-                       fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
+/*  Combines the moments of `count` warps, at most Most, to the moments of the row (Chan, Golub & LeVeque 1979).
+    The moments of a warp are float4(number of elements, mean, sum of deviations from this mean, sum of squared
+    deviations). They are converted to deviations from `middle`, the mean of the calling warp, so that one
+    reduction is enough. */
+template <bool Layer, int Lanes = 16, int Most = Lanes>
+__device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int count, float each, float middle) {
+    float2 s = make_float2(0, 0);
+    int i = threadIdx.x % Lanes;
+    do {
+        const float4 v = i < count ? slots[i] : float4{};
+        const float d = v.y - middle;
+        if (Layer) s.x += fmaf(v.x, d, v.z);
+        s.y += Layer ? fmaf(d, fmaf(v.x, d, 2 * v.z), v.w) : v.w;
+        i += Lanes;
+    } while (Most > Lanes && i < count);
+    s = kbki_deviations_all<Layer, Lanes>(s);
+    return kbki_moments<Layer>(middle, s, each);
 }
-
-/*  Combines the moments of the warps that process a row to the moments of the row (Chan, Golub & LeVeque 1979).
-    In lane i of a warp, v holds the moments of warp i: number of elements, mean, sum of deviations from this
-    mean, sum of squared deviations. If the CTA has no warp i, v is zero in lane i. */
-template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
-    if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
-    const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
-    const float2 s = make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w));
-    return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
-}
-
 /*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
     mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
     loaded together with the row, which is faster if all rows are resident at the same time. If not all rows can be
@@ -5165,6 +5269,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
         if (t + u * threads < packs) g[u].load(w + (size_t)(t + u * threads) * Width);
         if (Layer && t + u * threads < packs) h[u].load(b + (size_t)(t + u * threads) * Width);
     }
+    if (Early) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5173,7 +5278,8 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5181,10 +5287,10 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
     s = kbki_deviations_all<Layer>(s);
-    if (t % 32 == 0) slots[t / 32] = make_float4((float)count, middle, s.x, s.y);
+    if (t % 32 == 0) slots[t / 32] = make_float4(Layer ? (float)count : 0, middle, s.x, s.y);
     __syncthreads();
-    const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[t % 32] : float4{}, each);
-    const float shift = (middle - m.x - m.y) * m.z;
+    const float3 m = kbki_warps_moments<Layer, Early ? 16 : 32>(slots, threads / 32, each, middle);
+    const float shift = -m.y * m.z;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * threads >= packs) continue;
@@ -5230,7 +5336,7 @@ __global__ void __launch_bounds__(512)
         if (Layer && t + u * threads < packs) h[u].load(b + (t + u * threads) * Width);
         count += Width * __popc(__ballot_sync(~0u, t + u * threads < packs));
     }
-    const float each_of_warp = count ? 1 / (float)count : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
     int slot = 0, turn = 0;
     for (int64_t row = blockIdx.x; row < rows;
          row += gridDim.x, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
@@ -5247,7 +5353,7 @@ __global__ void __launch_bounds__(512)
             for (int k = 0; k < Width; k++) sum += f[u][k];
         }
         prefetch(row + (int64_t)Stages * gridDim.x, slot);
-        const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
+        const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5255,10 +5361,10 @@ __global__ void __launch_bounds__(512)
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
         s = kbki_deviations_all<Layer>(s);
-        if (t % 32 == 0) slots[turn][t / 32] = make_float4((float)count, middle, s.x, s.y);
+        if (t % 32 == 0) slots[turn][t / 32] = make_float4(Layer ? (float)count : 0, middle, s.x, s.y);
         __syncthreads();
-        const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[turn][t % 32] : float4{}, each);
-        const float shift = (middle - m.x - m.y) * m.z;
+        const float3 m = kbki_warps_moments<Layer>(slots[turn], threads / 32, each, middle);
+        const float shift = -m.y * m.z;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             if (t + u * threads >= packs) continue;
@@ -5309,7 +5415,8 @@ __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5318,12 +5425,11 @@ __global__ void __launch_bounds__(1024)
     }
     s = kbki_deviations_all<Layer>(s);
     kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
-    kbki_cluster_store(slots + rank * (threads / 32) + t / 32, make_float4((float)count, middle, s.x, s.y));
+    kbki_cluster_store(slots + rank * (threads / 32) + t / 32,
+                       make_float4(Layer ? (float)count : 0, middle, s.x, s.y));
     kbki_cluster_barrier();
-    float4 all = {};
-    for (int i = t % 32; i < size * (threads / 32); i += 32) all = kbki_join_moments(all, slots[i]);
-    const float3 m = kbki_warps_moments<Layer>(all, each);
-    const float shift = (middle - m.x - m.y) * m.z;
+    const float3 m = kbki_warps_moments<Layer, 32, KBKI_CLUSTER * 32>(slots, size * threads / 32, each, middle);
+    const float shift = -m.y * m.z;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * threads >= packs) continue;
@@ -5344,12 +5450,14 @@ __global__ void __launch_bounds__(1024)
 
 /*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
     first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
-    b only once for all of its rows. */
+    b only once for all of its rows. For 16-bit types, deviations are based on the mean of the first vector of a
+    row instead of the mean of the row. This mean costs no reduction, and is accurate enough. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
                                int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    constexpr bool First = sizeof(T) == 2;
     const int lane = threadIdx.x % Lanes, packs = (int)(cols / Width);
     const int64_t warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const int64_t row = warp * (Groups * Rows) + threadIdx.x % 32 / Lanes;
@@ -5368,6 +5476,7 @@ __global__ void __launch_bounds__(256)
         if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
         if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
+    if (Rows == 1) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
     float f[Rows][Packs][Width], middle[Rows];
     float2 s[Rows];
@@ -5378,12 +5487,14 @@ __global__ void __launch_bounds__(256)
         for (int u = 0; u < Packs; u++) {
             v[i][u].get(f[i][u]);
 #pragma unroll
-            for (int k = 0; k < Width; k++) middle[i] += f[i][u][k];
+            for (int k = 0; k < Width && (u == 0 || !First); k++) middle[i] += f[i][u][k];
         }
     }
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        middle[i] = Layer ? kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each : 0;
+        middle[i] = !Layer  ? 0
+                    : First ? kbki_finite(__shfl_sync(~0u, middle[i], 0, Lanes) / Width)
+                            : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each);
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -5406,6 +5517,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             float gain[Width], bias[Width];
+            if (Layer) kbki_reread(g[u]), kbki_reread(h[u]);
             g[u].get(gain), h[u].get(bias);
 #pragma unroll
             for (int k = 0; k < Width; k++)
@@ -5440,7 +5552,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[k];
     }
-    const float middle = Layer ? kbki_threads_all<kbki_sum<float>>(sum, slots) * each : 0;
+    const float middle = Layer ? kbki_finite(kbki_threads_all<kbki_sum<float>>(sum, slots) * each) : 0;
     float2 s = one >= 0 ? make_float2(edge - middle, (edge - middle) * (edge - middle)) : make_float2(0, 0);
 #pragma unroll 4
     for (int64_t i = t; i < sp.packs; i += threads) {
@@ -5528,6 +5640,9 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
+    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
+    // are few rows, because its index computations then take too much time.
+    const bool few = n.rows * by8 <= sms * 1536;
     if (!n.whole && by8 <= 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
     if (!n.whole || by32 > 1024)
@@ -5536,17 +5651,18 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
                                 n, n.rows, 512, 0, st);
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
+    if (few && by8 == 32) return kbki_norm_lanes<T, Layer, per8, 32, 1>(n, st);
+    if (few && by16 == 32) return kbki_norm_lanes<T, Layer, per16, 32, 1>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
-    // are few rows, because its index computations then take too much time.
-    const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
     if constexpr (Width == 8)
-        if (packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
+        if (packs <= 128 && n.rows <= sms * 24) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
     if (by16 <= 512 && n.rows * by16 <= sms * 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
+    if (by32 <= 512 && n.rows <= sms)
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, n, n.rows, by32, 0, st);
     if constexpr (Width == 4)
         if (by16 <= 512)
             return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
@@ -5567,7 +5683,7 @@ template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, 
     return kbki_norm_launch(kernel, n, ctas, threads, bytes, st);
 }
 template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
-    constexpr int per8 = 8 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
+    constexpr int per8 = 8 / KBKI_WIDTH(T), per16 = 16 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5576,13 +5692,19 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     // Chooses the smallest cluster with at most 512 threads per CTA, or a larger cluster if there are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
-    const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per SM,
-    // clusters of 8 CTAs leave no SM of a GPC idle.
-    const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
-    return kbki_launch_clusters(
-        early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
-        size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
+    const int64_t share = kbki_ceil(packs, size);
+    const int64_t by8 = kbki_threads(share, per8), by16 = kbki_threads(share, per16);
+    // w and b are loaded early only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per
+    // SM, clusters of 8 CTAs leave no SM of a GPC idle.
+    const auto early = [&](int64_t threads) {
+        return threads <= 512 && n.rows * size * threads <= kbki_sms() * 1024;
+    };
+    const auto kernel = early(by8)    ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true>
+                        : early(by16) ? kbk_layernorm_fwd_cluster_k<T, Layer, per16, true>
+                                      : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>;
+    const int64_t threads = early(by8) ? by8 : early(by16) ? by16 : kbki_threads(share, per32);
+    return kbki_launch_clusters(kernel, size, (int)threads, 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean,
+                                n.rstd, n.rows, n.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
@@ -5709,7 +5831,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row computes only dx. A second kernel, kbki_columns_k, computes dw and db.
+// One warp per row computes only dx. A second kernel, kbki_layernorm_bwd_columns_k, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5730,6 +5852,18 @@ __global__ void __launch_bounds__(128)
         const float g = kbki_float(dy[c]) * kbki_float(w[c]), xhat = (kbki_float(x[c]) - m.x) * m.y;
         dx[c] = kbki_type<T>::from((g - s.x - xhat * s.y) * m.y);
     }
+}
+template <class T, bool Layer>
+__global__ void __launch_bounds__(1024)
+    kbki_layernorm_bwd_columns_k(const T* dy, const T* x, const float* mean, const float* rstd, T* dw, T* db,
+                                 float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    const auto term = [=](int64_t row, int64_t c) {
+        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
+        const float d = kbki_float(dy[row * cols + c]);
+        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
+    };
+    kbki_columns<Layer>(part, counters, rows, cols, term,
+                        [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
 // Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
@@ -5769,9 +5903,8 @@ __global__ void __launch_bounds__(512)
         part[blockIdx.x * width + c] = kbki_sums[c];
         if (Layer) part[blockIdx.x * width + cols + c] = kbki_sums[cols + c];
     }
-    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    });
+    kbki_part_finish(part, counters, width,
+                     [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
@@ -5961,8 +6094,7 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers of layernorm bwd and rmsnorm bwd. The kernels of >>rows that compute column sums
-// call the members term and put.
+// Arguments of the launchers of layernorm bwd and rmsnorm bwd.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -5971,19 +6103,12 @@ template <class T, bool Layer> struct kbki_dnorm {
     unsigned* counters;
     float* part;
     static constexpr int sums = Layer ? 2 : 1; // number of sums per column: dw and db, or only dw
-    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
-        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
-        const float d = kbki_float(dy[row * cols + c]);
-        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    }
 };
-template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
+template <class T>
+__global__ void kbki_dnorm_finish_k(const float* sums, T* dw, T* db, int64_t width, int64_t cols) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_wait();
-    if (c < io.sums * io.cols) io.put(c, io.part[c]);
+    if (c < width) kbki_put_sum<true>(dw, db, cols, c, sums[c]);
 }
 template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, Layer>* io) {
     char* work = (char*)a->workspace;
@@ -6019,7 +6144,8 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
     kbk_layernorm_bwd_atomic_k<T, Layer>
         <<<(unsigned)io.rows, 256, 0, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.cols);
-    return kbki_follow(kbki_dnorm_finish_k<T, Layer>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io);
+    return kbki_follow(kbki_dnorm_finish_k<T>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io.part, io.dw,
+                       io.db, width, io.cols);
 }
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6027,7 +6153,9 @@ template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, k
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(
         io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.rows, io.cols);
-    return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
+    return kbki_follow(kbki_layernorm_bwd_columns_k<T, Layer>,
+                       kbki_columns_grid(io.rows, io.cols, io.sums * io.cols), 1024, st, io.dy, io.x, io.mean,
+                       io.rstd, io.dw, io.db, io.part, io.counters, io.rows, io.cols);
 }
 template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
@@ -6071,7 +6199,8 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     why = kbki_resident((const void*)plan.kernel, 512, bytes, fit < most ? fit : most, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_ticket<T, Layer>(a, st);
     plan.kernel<<<ctas, 512, bytes, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.rows, io.cols);
-    return kbki_part_add(io, io.part, ctas, width, st);
+    return kbki_follow(kbki_part_add_k<T>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, io.part, io.dw, io.db,
+                       ctas, width, io.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_bwd_split, kbki_dnorm_split<T, true>)
@@ -6655,7 +6784,9 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     }
 }
 
-template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
+// >>matmul_simt defines these two functions.
+template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st);
+template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st);
 
 // Arguments of the launchers of weighted_sum. The forward direction uses only the tensors x, w and y. A sum
 // without terms is 0.
@@ -6815,15 +6946,13 @@ __global__ void kbk_weighted_sum_bwd_naive_k(const T* dy, const T* x, T* dw, int
     dw[c] = kbki_type<T>::from(sum);
 }
 
-template <class T> struct kbki_wsum_columns {
-    const float* product;
-    T* dw;
-    int64_t cols;
-    __device__ __forceinline__ float2 term(int64_t r, int64_t c) const {
-        return make_float2(__ldcs(product + r * cols + c), 0);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const { dw[c] = kbki_type<T>::from(sum); }
-};
+template <class T>
+__global__ void __launch_bounds__(1024)
+    kbki_wsum_columns_k(const float* product, T* dw, float* part, unsigned* counters, int64_t rows, int64_t cols) {
+    const auto term = [=](int64_t r, int64_t c) { return make_float2(__ldcs(product + r * cols + c), 0); };
+    kbki_columns<false>(part, counters, rows, cols, term,
+                        [=](int64_t c, float sum) { dw[c] = kbki_type<T>::from(sum); });
+}
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
@@ -6917,8 +7046,8 @@ template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk
     if (io.done) return why;
     kbki_wsum_product_k<T, true><<<io.grid(), 256, 0, st>>>(io.x, io.dy, io.product, io.n, io.cols);
     if ((why = kbki_wsum_dx(io, st)) != NULL) return why;
-    kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
-    return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
+    return kbki_follow(kbki_wsum_columns_k<T>, kbki_columns_grid(io.rows, io.cols, io.cols), 1024, st, io.product,
+                       io.dw, io.part, io.counters, io.rows, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args dx = *a, dw = *a;
@@ -6926,7 +7055,7 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
     dx.in[1] = a->in[2], dx.s.k = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
     dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.k = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
-    why = kbk_matmul_fwd_shared<T>(&dx, st);
+    why = kbk_matmul_fwd_coalesced<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
 template <class T, int Width, int Across, int U, bool WriteDx>
@@ -7269,10 +7398,10 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Processes long rows: reads the logits of a row once for the loss, and a second time, from the end of the row,
-    for the gradient. Threads: number of threads per row, either 32 (a CTA then has four rows) or all threads of a
-    CTA. If the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx
-    may be the same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Reads the logits of a row once for the loss, and a second time, from the end of the row, for the gradient.
+    Threads: number of threads per row, either 8 or 32 (a CTA then has 128 threads), or all threads of a CTA. If
+    the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx may be the
+    same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7296,7 +7425,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if constexpr (!Gradient) return;
     // If one warp processes a row, this __syncwarp is the only barrier between reads and writes of the row. Every
     // lane must have read x before another lane overwrites x, because dx may be the same array as x.
-    if (Threads == 32) __syncwarp();
+    if (Threads <= 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
     const int64_t one = kbki_single(sp, cols, lane);
@@ -7445,11 +7574,14 @@ template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, k
 template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
     if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
-    const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
-    const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
-                        : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
-                                 : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
+    const bool vector = !Gradient || kbki_congruent(io.x, io.dx);
+    // eight lanes process a short row element by element
+    const int threads = io.cols < 200 ? 8 : vector && io.cols <= 256 * Width ? 32 : Many;
+    const auto kernel = threads == 8    ? kbk_cross_entropy_fwd_unroll_k<T, 1, 8, Gradient>
+                        : threads == 32 ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
+                        : vector        ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
+                                        : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
+    kernel<<<(unsigned)kbki_ceil(io.rows, KBKI_ROWS(threads)), KBKI_CTA(threads), 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
     return NULL;
 }
@@ -7548,15 +7680,64 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-template <class T> const char* kbki_ce_bwd_naive(const kbki_ce<T>& io, kbk_stream st) {
-    const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_cross_entropy_bwd_naive_k<T>
-        <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
-    return NULL;
+/*  Processes short rows that do not consist of 16-byte vectors. All rows together are one sequence of vectors. A
+    vector that crosses the end of a row is computed twice, for this row and for the next row. */
+template <class T, int U = 2, int Width = KBKI_WIDTH(T)>
+__global__ void __launch_bounds__(256)
+    kbki_cross_entropy_bwd_packs_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
+                                   int64_t columns, const float2* pair, float scale) {
+    const kbki_span sp = kbki_split<T, Width>(x, rows * columns);
+    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width, r0 = at / columns;
+    const unsigned cols = (unsigned)columns, c0 = (unsigned)(at - r0 * cols);
+    kbki_pack<T, Width> v[U], w;
+    float e[Width], f[Width];
+    const auto row_of = [&](int64_t r) {
+        return pair ? kbki_ce_row<T>(pair[r].x, pair[r].y, scale, __ldg(t + r), cols)
+                    : kbki_ce_row<T>(__ldg(lse + r), __ldg(g), __ldg(t + r), cols);
+    };
+    const auto one = [&](int64_t r, int64_t c) { row_of(r).gradient_at(x + r * cols, dx + r * cols, c); };
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256;
+        if (start + i < sp.packs) kbki_ce_load(v[u], x + at + i * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        // the vector begins in column c of row r
+        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols;
+        const unsigned c = c0 + i * Width - ahead * cols;
+        const int64_t r = r0 + ahead;
+        if (start + i >= sp.packs) continue;
+        if (c + Width > cols && cols < Width) { // the vector may have elements of more than two rows
+#pragma unroll 1
+            for (unsigned k = c; k < c + Width; k++) one(r + k / cols, k % cols);
+            continue;
+        }
+        w = v[u];
+        kbki_ce_row<T> row = row_of(r);
+        row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
+        if (c + Width > cols) {
+            row = row_of(r + 1);
+            row.template gradient_near<Width>(w, (unsigned)row.at + (cols - c));
+            v[u].get(e), w.get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) e[k] = c + k < cols ? e[k] : f[k];
+            v[u].set(e);
+        }
+        v[u].store_cached(dx + at + i * Width);
+    }
+    const int64_t single = blockIdx.x ? -1 : kbki_single(sp, rows * columns, threadIdx.x);
+    if (single >= 0) one(single / cols, single % cols);
 }
+
 template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_naive(io, st); });
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) {
+        const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
+        if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+        kbk_cross_entropy_bwd_naive_k<T>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
+        return (const char*)NULL;
+    });
 }
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
@@ -7571,8 +7752,13 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // rows of fewer than 16 columns have so few vectors that most of the 16 threads per row would be idle
-    if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
+    if (io.cols < 64) {
+        const int64_t ctas = kbki_ceil(io.rows * io.cols, 512 * Width);
+        if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+        kbki_cross_entropy_bwd_packs_k<T><<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows,
+                                                                          io.cols, io.pair, io.scale);
+        return NULL;
+    }
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
@@ -8630,6 +8816,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 /*  matmul fwd -----------------------------------------------------------------------------------------------
     C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = k, no alpha, no beta; f32 accumulation
     layout  KBK_NN: A M x K, B K x N.   KBK_NT: B given as N x K.   KBK_TN: A given as K x M.   All row-major
+    strides strides[0][0], [1][0], [2][0]: the leading dimensions lda, ldb, ldc (elements between rows in memory)
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
@@ -8692,13 +8879,13 @@ KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// A 16-bit operand is copied to padded rows if its row length is not a multiple of 16 bytes. Returns the number of
-// elements of a padded row. `line` is the number of elements of a row before padding.
+// A 16-bit operand is copied to padded rows if a stride is not a multiple of 16 bytes. Returns the number of elements
+// of a padded row. `line` is the number of elements of a row before padding.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
-    return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
+    return line && (line | s->strides[b][0] | s->strides[b][1]) % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
 // Returns the bytes of the padded copies of A and B for one product of a batch, rounded up to a multiple of 256
 // bytes. If neither A nor B is copied, the result is 0.
@@ -8760,8 +8947,10 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    // leading dimensions: elements between consecutive rows of A, or of B, in memory
-    int64_t lda, ldb;
+    // leading dimensions: elements between consecutive rows of A, of B, or of C in memory
+    int64_t lda, ldb, ldc;
+    // row length | leading dimension | batch stride: a power of two that divides this number divides all three
+    int64_t unit_a, unit_b, unit_c;
     // across: number of tiles along N; down: number of tiles along M. blockIdx.x counts over all tiles, because
     // grid.y is limited to 65535
     int64_t across, down;
@@ -8776,6 +8965,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
+    int parts;    // number of CTAs of a cluster that compute the same tile, each a part of K
+    bool along_n; // whether the CTAs of a cluster share a tile of A and are neighbours along N, not along M
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -8783,14 +8974,18 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     int64_t m = s->rows, n = s->cols, k = s->k;
     *io = {};
     io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
-    io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
-    if (s->layout == KBK_NT) io->bk = 1, io->bn = k;
-    if (s->layout == KBK_TN) io->am = 1, io->ak = m;
-    io->lda = s->layout == KBK_TN ? m : k, io->ldb = s->layout == KBK_NT ? k : n;
-    io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
+    const bool tn = s->layout == KBK_TN, nt = s->layout == KBK_NT;
+    auto stride = [s](int i, int d, int64_t dense) { return s->strides[i][d] ? s->strides[i][d] : dense; };
+    io->m = m, io->n = n, io->k = k, io->deep = k;
+    io->lda = stride(0, 0, tn ? m : k), io->ldb = stride(1, 0, nt ? k : n), io->ldc = stride(2, 0, n);
+    io->am = tn ? 1 : io->lda, io->ak = tn ? io->lda : 1, io->bk = nt ? 1 : io->ldb, io->bn = nt ? io->ldb : 1;
+    io->sa = stride(0, 1, (tn ? k : m) * io->lda), io->sb = stride(1, 1, (nt ? n : k) * io->ldb);
+    io->sc = stride(2, 1, m * io->ldc), io->unit_c = io->ldc | io->sc | n;
+    io->unit_a = io->lda | io->sa | (tn ? m : k), io->unit_b = io->ldb | io->sb | (nt ? k : n);
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "unknown layout";
+    if (io->lda < (tn ? m : k) || io->ldb < (nt ? k : n) || io->ldc < n) return "a stride is smaller than a row";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
         return KBKI_TEXT_ALIGN;
     if constexpr (sizeof(T) == 1) {
@@ -8801,10 +8996,9 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Returns whether every row of a matrix starts on a 16-byte boundary. p: first row; ld: elements between
-// consecutive rows. If all rows start on 16-byte boundaries, each row can be read in 16-byte vectors to its end.
-template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
-    return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
+// Returns whether all rows of a matrix consist of aligned 16-byte vectors. p: first row; unit: see kbki_mm.
+template <class T> bool kbki_mm_wide(const T* p, int64_t unit) {
+    return kbki_aligned(p, 16) && unit % KBKI_WIDTH(T) == 0;
 }
 // Launches a batch of products. blockIdx.z is the index of the product; a launch has at most 65535 products.
 template <class T, class Launch>
@@ -8814,6 +9008,14 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
         launch(io, dim3((unsigned)ctas, 1, (unsigned)(batch - z < most ? batch - z : most)));
         io.a += most * io.sa, io.b += most * io.sb, io.c += most * io.sc;
     }
+    return kbki_launched();
+}
+// Sets C to zero, for K = 0.
+template <class T> const char* kbki_mm_zeros(const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
+    const size_t size = sizeof *io.c;
+    if (io.ldc == io.n && io.sc == io.m * io.n) return kbki_zeros(io.c, batch * io.sc, st);
+    for (int64_t z = 0; z < batch; z++)
+        cudaMemset2DAsync(io.c + z * io.sc, (size_t)io.ldc * size, 0, (size_t)io.n * size, (size_t)io.m, st);
     return kbki_launched();
 }
 // Returns a sum of e4m3 products multiplied by both scale factors; returns sums of other types unchanged. If K =
@@ -8845,36 +9047,37 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
 // rows of A and 32 rows of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
-                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
-                                       const float* scale_b) {
+                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, int64_t ldc,
+                                       const float* scale_a, const float* scale_b) {
     int64_t across = (n + 7) / 8;
     int64_t i = blockIdx.x / across * 32 + threadIdx.x, j = blockIdx.x % across * 8 + threadIdx.y;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+    c[i * ldc + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Coalescing: the threads of a warp compute neighbouring columns of one row of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
-                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
-                                           const float* scale_b) {
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, int64_t ldc,
+                                           const float* scale_a, const float* scale_b) {
     int64_t across = (n + 31) / 32;
     int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+    c[i * ldc + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // A CTA keeps tiles of A and B of 32 x 32 elements in shared memory. Each thread computes one element of C.
 template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
+                            int64_t ak, int64_t bk, int64_t bn, int64_t ldc, const float* scale_a,
+                            const float* scale_b) {
     // the odd pitch of 33 floats avoids bank conflicts of transposed writes
     __shared__ float sa[32][33], sb[32][33];
     int x = threadIdx.x, y = threadIdx.y;
@@ -8893,15 +9096,15 @@ __global__ void __launch_bounds__(1024)
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
-        c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
+        c[(i0 + y) * ldc + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // 1-D block tiling: 512 threads compute a tile of C of 64 x 64 elements. Each thread computes 8 elements of one
 // column.
 template <class T>
 __global__ void __launch_bounds__(512)
-    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                            int64_t ak, int64_t bk, int64_t bn) {
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                            int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
@@ -8924,7 +9127,7 @@ __global__ void __launch_bounds__(512)
     }
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * n + j0 + x] = kbki_type<T>::from(sum[e]);
+        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * ldc + j0 + x] = kbki_type<T>::from(sum[e]);
 }
 
 #define KBKI_MM_BAND 16
@@ -8944,13 +9147,13 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes v[0] to v[3] to row i of an m x n matrix, from column j on. If `wide` is true, one store writes all four
-// elements.
+// Writes v[0] to v[3] to row i of an m x n matrix, from column j on, by one store if `wide` is true. ld: elements
+// between rows.
 template <class T>
-__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
-                                            bool wide) {
+__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t ld, int64_t i, int64_t j,
+                                            const float* v, bool wide) {
     if (i >= m) return;
-    c += i * n + j;
+    c += i * ld + j;
     if (!wide) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
@@ -8965,18 +9168,19 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
 
 // 2-D register blocking: 256 threads compute a tile of C of 128 x 128 elements. Each thread computes 8 x 8
 // elements. In a batch (bmm), blockIdx.z is the index of the product. Consecutive products are batch_a elements
-// apart in A, batch_b elements apart in B, and m * n elements apart in C.
+// apart in A, batch_b elements apart in B, and batch_c elements apart in C.
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                              int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
+                              int64_t ak, int64_t bk, int64_t bn, int64_t ldc, int64_t batch_a, int64_t batch_b,
+                              int64_t batch_c) {
     // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
     bool along_a = ak == 1, along_b = bk == 1; // coalescing: neighbouring threads load neighbouring elements
     float sum[8][8] = {};
-    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
+    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * batch_c;
     for (int64_t k0 = 0; k0 < depth; k0 += 8) {
 #pragma unroll 2
         for (int p = 0; p < 4; p++) {
@@ -9000,7 +9204,7 @@ __global__ void __launch_bounds__(256, 2)
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
+            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * ldc + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
 /*  In shared memory, variants `vec` and `cpasync` store an f32 tile of A as [k][i], and an f32 tile of B as
@@ -9024,14 +9228,14 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
     }
 }
 template <class T>
-__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t ldc, int64_t i0, int64_t j0,
                                                 float (*sum)[8]) {
-    bool wide = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
+    bool wide = (n | ldc) % 4 == 0 && ((uintptr_t)c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
-        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
+        kbki_mm_put(c, m, n, ldc, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
+        kbki_mm_put(c, m, n, ldc, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
     }
 }
 template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, float* f) {
@@ -9043,10 +9247,10 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
     }
 }
 // Kernel of variant `vec`: each load and each store moves four elements. AlongA, AlongB: whether A, or B, is
-// K-major. lda, ldb: elements between consecutive rows of A, or of B, in memory.
+// K-major. lda, ldb, ldc: elements between consecutive rows of A, B and C in memory.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                            int64_t depth, int64_t lda, int64_t ldb) {
+                                                            int64_t depth, int64_t lda, int64_t ldb, int64_t ldc) {
     __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
     int t = threadIdx.x;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9068,7 +9272,7 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
         kbki_mm_step8(sa, sb, sum);
         __syncthreads();
     }
-    kbki_mm_finish8(c, m, n, i0, j0, sum);
+    kbki_mm_finish8(c, m, n, ldc, i0, j0, sum);
 }
 
 // Launches the kernel of variant `naive`, `coalesced`, `shared`, `column` or `regblock` with one CTA per tile of
@@ -9080,7 +9284,7 @@ const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int 
     int64_t ctas;
     const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn,
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, io.ldc,
                                                more...);
     return kbki_launched();
 }
@@ -9100,17 +9304,17 @@ template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stre
     return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_column_k<T>, 64, 64, 512);
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
-    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0);
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0, 0);
 }
 template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_vec_k<T, l.a, l.b>
-            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
         return kbki_launched();
     });
 }
@@ -9213,13 +9417,13 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
 // Stores the 64 x 32 sums of a warp. In each block of 16 x 8 sums, lane l holds columns 2 (l % 4) and 2 (l % 4) +
 // 1 of rows l / 4 and l / 4 + 8.
 template <class T>
-__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t ldc, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < 64; e++) {
         int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
-        if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
+        if (i < m && j < n) c[i * ldc + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
 // Kernel of variant `warpmma`: tensor cores multiply by mma.sync. Barriers separate the loads of the tiles from
@@ -9227,7 +9431,7 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
-                             int64_t ak, int64_t bk, int64_t bn) {
+                             int64_t ak, int64_t bk, int64_t bn, int64_t ldc) {
     __shared__ __align__(16) T sa[128][40], sb[128][40]; // layouts: sa[i][k], sb[j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9256,7 +9460,7 @@ __global__ void __launch_bounds__(256)
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_needs_mma<T>();
@@ -9294,8 +9498,9 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 // Kernel of variant `swizzle`: tensor cores multiply by mma.sync. 16-byte vectors are copied to swizzled tiles
 // with 64 elements along k.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
-                                                                int64_t depth, int64_t lda, int64_t ldb) {
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
+                             int64_t ldb, int64_t ldc) {
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9318,18 +9523,18 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, cons
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return kbk_matmul_fwd_warpmma<T>(a, st);
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         kbk_matmul_fwd_swizzle_k<T, l.a, l.b>
-            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb, io.ldc);
         return kbki_launched();
     });
 }
@@ -9352,7 +9557,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                             int m, int n, int depth) {
+                             int64_t ldc, int m, int n, int depth) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9383,7 +9588,7 @@ __global__ void __launch_bounds__(256)
         }
         __syncthreads();
     }
-    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
+    kbki_step_put(c, m, n, ldc, i0 + y, j0 + x, sum);
 #endif
 }
 // Launches a kernel that loads by TMA and whose tiles have 128 x Wide elements. cluster = 0 launches one CTA per
@@ -9399,16 +9604,16 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     const bool along_a = a->s.layout != KBK_TN, along_b = a->s.layout == KBK_NT;
     if (why || ctas == 0) return why;
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
+    if (io.k == 0) return kbki_mm_zeros(io, 1, st);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
-    if (Store && !kbki_mm_wide(io.c, io.n)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
+    if (Store && !kbki_mm_wide(io.c, io.unit_c)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
                   : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
     if (!why)
         why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
-    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.n, 64, &map_c);
+    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.ldc, 64, &map_c);
     if (!why) why = needs();
     if (why) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
@@ -9432,7 +9637,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         if constexpr (Store)
             e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, map_c, (int)io.m, (int)io.n, (int)io.k);
         else
-            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, (int)io.m, (int)io.n, (int)io.k);
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, io.ldc, (int)io.m, (int)io.n, (int)io.k);
         return e == cudaSuccess ? kbki_launched() : kbki_error(e);
     });
 }
@@ -9444,14 +9649,14 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
 // Stores the 64 x Width sums of a warpgroup. With r = t / 32 * 16 + t % 32 / 4, thread t holds two of every 8
 // columns of rows r and r + 8.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
+__device__ __forceinline__ void kbki_step_store(T* c, int64_t ldc, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int t = threadIdx.x % 128;
-    bool pairs = n % 2 == 0 && (uintptr_t)c % 4 == 0;
+    bool pairs = (n | ldc) % 2 == 0 && (uintptr_t)c % 4 == 0;
 #pragma unroll
     for (int e = 0; e < Width / 2; e += 2) {
         int i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
-        T* to = c + (int64_t)i * n + j;
+        T* to = c + i * ldc + j;
         if (i >= m || j >= n) continue;
         if (pairs) {
             *reinterpret_cast<uint32_t*>(to) = kbki_word((T*)0, d + e);
@@ -9469,8 +9674,8 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     and wait_group waits for the results of a group. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int m, int n, int depth) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -9502,7 +9707,8 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 // Writes 64 rows of 64 results to shared memory by stmatrix. The results have the 128-byte swizzle, which the TMA
@@ -9533,7 +9739,7 @@ __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 -
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                           int m, int n, int depth) {
+                           int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Bytes = 2 * 128 * 128; // bytes of a stage
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9575,7 +9781,8 @@ __global__ void __launch_bounds__(128)
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
@@ -9590,7 +9797,7 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                        int m, int n, int depth) {
+                        int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 2 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9636,7 +9843,8 @@ __global__ void __launch_bounds__(256)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0, j0, d[0]);
+    kbki_step_store<T, 128>(c, ldc, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
@@ -9651,7 +9859,7 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                          int m, int n, int depth) {
+                          int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9697,7 +9905,7 @@ __global__ void __launch_bounds__(384)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<128>(d);
-    kbki_step_store<T, 256>(c, m, n, i0 + group * 64, j0, d);
+    kbki_step_store<T, 256>(c, ldc, m, n, i0 + group * 64, j0, d);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
@@ -9710,8 +9918,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
-    int band = index / (most * across), in = index - band * (most * across);
-    int high = min(most, down - band * most), column = in / high;
+    int band = index < most * across ? 0 : index / (most * across), in = index - band * (most * across);
+    int high = min(most, down - band * most), column = (int)((unsigned)in / (unsigned)high);
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
 /*  Kernel of variant `persist` (persistent kernel): one CTA per SM computes one tile after another. Tiles are
@@ -9721,7 +9929,7 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                             int m, int n, int depth) {
+                             int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9774,7 +9982,7 @@ __global__ void __launch_bounds__(384)
         // signals that the tile's last stage is empty
         if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         kbki_wg_hold<128>(d);
-        kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
+        kbki_step_store<T, 256>(c, ldc, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
 #endif
 }
@@ -9788,8 +9996,8 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
 // only when the consumers of both CTAs have released it, because both CTAs write to it.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               T* c, int m, int n, int depth) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int64_t ldc, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9841,7 +10049,7 @@ __global__ void __launch_bounds__(384)
             kbki_wg_wait<0>();
             if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             kbki_wg_hold<128>(d);
-            kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
+            kbki_step_store<T, 256>(c, ldc, m, n, at.x * 128 + group * 64, at.y * 256, d);
         }
     }
     __syncwarp();
@@ -10021,7 +10229,7 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
     kbki_ahead_wait<0>();
-    kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
+    kbki_mm_finish8(io.c, io.m, io.n, io.ldc, i0, j0, c);
 }
 
 // Configuration of variant `warptile`. TileM, TileN, TileK: tile sizes of a CTA along M, N and K. WarpM, WarpN:
@@ -10048,12 +10256,13 @@ template <class Plan>
 __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t i, int64_t j,
                                                float (*c)[Plan::thread_n]) {
     float* out = io.part ? io.part + blockIdx.y * io.m * io.n : io.c;
-    bool wide = io.n % 4 == 0 && ((uintptr_t)out & 15) == 0;
+    const int64_t ld = io.part ? io.n : io.ldc;
+    bool wide = (io.n | ld) % 4 == 0 && ((uintptr_t)out & 15) == 0;
 #pragma unroll
     for (int y = 0; y < Plan::thread_m; y++)
 #pragma unroll
         for (int x = 0; x < Plan::thread_n; x += 4)
-            kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
+            kbki_mm_put(out, io.m, io.n, ld, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
 // Kernel of variant `warptile`, which combines a cp.async pipeline, tiles per CTA, per warp and per thread,
@@ -10126,7 +10335,7 @@ template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<
         for (int e = 0; e < 8; e++) sum += v[e];
     }
     for (; splits > 0; splits--, p += n) sum += *p;
-    io.c[i] = kbki_mm_result(io, sum);
+    io.c[io.ldc == io.n ? i : i / io.n * io.ldc + i % io.n] = kbki_mm_result(io, sum);
 }
 template <class T> const char* kbki_mm_sum(const kbki_mm<T>& io, int64_t splits, kbk_stream st) {
     if (!kbki_grid_ok(kbki_ceil(io.m * io.n, 128))) return KBKI_TEXT_GRID;
@@ -10139,7 +10348,7 @@ template <class T> const char* kbk_matmul_fwd_cpasync(const kbk_args* a, kbk_str
     const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    bool wide = kbki_mm_wide(io.b, io.unit_b) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.unit_a));
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide)
             kbk_matmul_fwd_cpasync_k<l.a, l.b, !l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
@@ -10171,7 +10380,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
         io.part = (float*)((char*)a->workspace + KBK_TICKETS);
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), Plan::tile_k) * Plan::tile_k, splits = kbki_ceil(io.k, io.deep);
     }
-    bool wide = kbki_mm_wide(io.b, io.ldb) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.lda));
+    bool wide = kbki_mm_wide(io.b, io.unit_b) && (a->s.layout == KBK_NN || kbki_mm_wide(io.a, io.unit_a));
     why = kbki_mm_by_layout(a->s.layout, [&](auto l) {
         if (wide) return kbki_mm_warptile<l.a, l.b, !l.b, Plan>(io, ctas, splits, st);
         return kbki_mm_warptile<l.a, l.b, false, Plan>(io, ctas, splits, st);
@@ -10353,16 +10562,17 @@ template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
 /*  Epilogue: stores 16 rows of a warp's sums, which have the register order of mma.sync and wgmma. In the
     register order of mma.sync, a thread holds pairs of neighbouring columns of two rows, lane / 4 and lane / 4
     + 8, of the 16 rows. If C has 16-bit elements and aligned rows, four lanes exchange 32-bit words, and each
-    of them stores 16 bytes. Turned: whether C is the transpose of the product. */
+    of them stores 16 bytes. ld: elements between rows of C. Turned: whether C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
-__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
-    bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
-    bool pairs = !Turned && n % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
+__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t ld, int64_t i0, int64_t j0,
+                                             const float* d) {
+    bool wide = sizeof(U) == 2 && !Turned && (n | ld) % 8 == 0 && ((uintptr_t)c & 15) == 0;
+    bool pairs = !Turned && (n | ld) % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         int64_t i = i0 + threadIdx.x % 32 / 4 + half * 8;
-        U* line = Turned ? c + i : c + i * n;
+        U* line = Turned ? c + i : c + i * ld;
         if (wide)
 #pragma unroll
             for (int x = 0; x < TileN / 8; x += 4) {
@@ -10379,14 +10589,14 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
                 int64_t j = j0 + x * 8 + q * 2;
                 const float* f = d + x * 4 + half * 2;
                 if (j >= n) continue;
-                U* to = Turned ? line + j * m : line + j;
+                U* to = Turned ? line + j * ld : line + j;
                 if (pairs) {
                     kbki_pair_of<U> v = { kbki_type<U>::from(f[0]), kbki_type<U>::from(f[1]) };
                     *reinterpret_cast<kbki_pair_of<U>*>(to) = v;
                     continue;
                 }
                 *to = kbki_type<U>::from(f[0]);
-                if (j + 1 < n) to[Turned ? m : 1] = kbki_type<U>::from(f[1]);
+                if (j + 1 < n) to[Turned ? ld : 1] = kbki_type<U>::from(f[1]);
             }
     }
 }
@@ -10424,7 +10634,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     }
 #pragma unroll
     for (int r = 0; r < 4; r++)
-        kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
+        kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
 // Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
@@ -10507,9 +10717,10 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll
     for (int r = 0; r < 4; r++)
         if (io.part)
-            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, io.n, i0 + y + r * 16, j0 + x,
+                                    c[r][0]);
         else
-            kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+            kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + y + r * 16, j0 + x, c[r][0]);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -10518,7 +10729,7 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    bool wide = kbki_mm_wide(io.a, io.lda) && kbki_mm_wide(io.b, io.ldb);
+    bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
         return kbki_mm_batch(io, ctas, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             if (wide)
@@ -10530,41 +10741,47 @@ template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_st
 }
 // smallest number of CTAs for which 256-wide tiles are used: nearly one per SM of a large GPU
 #define KBKI_MMA_FEW 120
-// Copies rows of any length to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
-// row.
+// Copies the rows of matrices to rows that are padded with zeros to a multiple of 16 bytes. Each warp copies one
+// row. A matrix has `per` rows, ld elements apart; matrices are `apart` elements apart. lines: rows of all matrices.
 template <class T>
-__global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length) {
+__global__ void __launch_bounds__(256)
+    kbki_mma_align_k(const T* from, T* to, int64_t lines, int64_t length, int64_t per, int64_t ld, int64_t apart) {
     int64_t line = blockIdx.x * (int64_t)8 + threadIdx.x / 32, pitch = (length + 7) / 8 * 8;
     if (line >= lines) return;
+    from += line / per * apart + line % per * ld;
     for (int64_t i = threadIdx.x % 32 * 8; i < length; i += 256) {
         int n = length - i < 8 ? (int)(length - i) : 8;
-        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
+        *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + i, n);
     }
 }
-// If the row length of an operand is not a multiple of 16 bytes, copies the operand of all `batch` products to
-// *room. Sets *p, *ld and *stride to the address, the leading dimension and the batch stride of the copy, and
-// moves *room to the end of the copy.
+// If *unit, as in kbki_mm, is not a multiple of 16 bytes, copies an operand of all `batch` products to *room. Each
+// product has `lines` rows of `length` elements. Sets *p, *unit, *ld and *stride to the address, the unit, the leading
+// dimension and the batch stride of the copy, and moves *room to the end of the copy.
 template <class T>
-const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
-    int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
-    if (length % 8 == 0 || lines * batch == 0) return NULL;
-    if (!kbki_grid_ok(kbki_ceil(lines * batch, 8))) return KBKI_TEXT_GRID;
-    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(lines * batch, 8), 256, 0, st>>>(*p, *room, lines * batch, length);
-    *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
+const char* kbki_mma_align(const T** p, int64_t* unit, int64_t* ld, int64_t* stride, int64_t lines, int64_t length,
+                           int64_t batch, T** room, kbk_stream st) {
+    int64_t pitch = kbki_mm_pitch(length), all = lines * batch;
+    if (*unit % 8 == 0 || all * length == 0) return NULL;
+    if (!kbki_grid_ok(kbki_ceil(all, 8))) return KBKI_TEXT_GRID;
+    kbki_mma_align_k<T><<<(unsigned)kbki_ceil(all, 8), 256, 0, st>>>(*p, *room, all, length, lines, *ld, *stride);
+    *p = *room, *unit = *ld = pitch, *stride = lines * pitch, *room += all * pitch;
     return kbki_launched();
 }
-// Returns whether all rows of an operand are aligned to 16 bytes, or will be aligned after kbki_mma_align has
-// copied them.
-template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Copies each of A and B whose row length is not a multiple of 16 bytes. The copies take the first part of the
+// Returns whether kbki_mm_wide holds for an operand, at least after kbki_mma_align has copied it.
+template <class T> bool kbki_mm_alignable(const T* p, int64_t unit) { return kbki_aligned(p, 16) || unit % 8; }
+// Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
 // workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
     const char* why = kbki_check_workspace(a, KBK_TICKETS + copies);
     T* room = (T*)((char*)a->workspace + KBK_TICKETS);
-    if (!why) why = kbki_mma_align(&io->a, &io->lda, &io->sa, batch, &room, st);
-    if (!why) why = kbki_mma_align(&io->b, &io->ldb, &io->sb, batch, &room, st);
+    const bool tn = a->s.layout == KBK_TN, nt = a->s.layout == KBK_NT;
+    const int64_t m = io->m, n = io->n, k = io->k;
+    if (!why)
+        why = kbki_mma_align(&io->a, &io->unit_a, &io->lda, &io->sa, tn ? k : m, tn ? m : k, batch, &room, st);
+    if (!why)
+        why = kbki_mma_align(&io->b, &io->unit_b, &io->ldb, &io->sb, nt ? n : k, nt ? k : n, batch, &room, st);
     a->workspace = (char*)a->workspace + copies, a->workspace_bytes -= copies;
     return why;
 }
@@ -10592,7 +10809,8 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
     const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     if ((why = kbki_needs(80)) != NULL) return why;
-    if (!(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb))) return kbki_mma<T>(a, batch, st);
+    if (!(kbki_mm_alignable(io.a, io.unit_a) && kbki_mm_alignable(io.b, io.unit_b)))
+        return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     if (splits > 1) {
         size_t pieces = (size_t)(splits * io.m * io.n) * sizeof(float);
@@ -10622,8 +10840,8 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
-    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, i0 + threadIdx.x % 128 / 32 * 16,
-                                                j0, d);
+    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, io.ldc,
+                                                i0 + threadIdx.x % 128 / 32 * 16, j0, d);
 }
 // Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
 // which the TMA store undoes.
@@ -10673,14 +10891,14 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
     // true if the number of buffers per tile is odd: a tile then starts with the buffer with which the previous
     // tile ended
-    constexpr bool Odd = Many * Plan::blocks % 2;
+    constexpr bool Odd = Plan::buffers > 1 && Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < Many; i++) {
         const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
-        char* buffer = staging + (block * Many + i) % 2 * 8192;
+        char* buffer = staging + (block * Many + i) % Plan::buffers * 8192;
         if (first && Odd && block == 0 && i == 0) kbki_bulk_read<0>();
-        if (first) kbki_bulk_read<Two ? 2 : 1>();
+        if (first) kbki_bulk_read<Plan::buffers == 1 ? 0 : Two ? 2 : 1>();
         kbki_barrier<128>(1 + group);
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
@@ -10734,8 +10952,10 @@ template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> st
     static constexpr int workers = Turns ? 1 : Groups;  // number of consumer warpgroups that share a tile
     static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
-    static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128; // bytes of the two staging buffers of a warpgroup
+    static constexpr int a_bytes = TileM * 128, b_bytes = (TileN + 63) / 64 * 8192, stage_bytes = a_bytes + b_bytes;
+    // buffers: number of staging buffers of a warpgroup, 2 if shared memory has room; staging: bytes of these buffers
+    static constexpr int buffers = 1024 + Stages * stage_bytes + Groups * 16384 <= 227 * 1024 ? 2 : 1;
+    static constexpr int staging = buffers * 64 * 128;
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // includes 1024 bytes for alignment
     // keep: registers per consumer thread; spare: registers per producer thread. Of 65536 registers, a CTA uses
     // 128 * (40 + 2 * 232) or 128 * (32 + 3 * 160)
@@ -10745,16 +10965,17 @@ struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
-// Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
-// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. If B is
-// not K-major, a box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
-template <class Plan, bool Along>
-constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
-                             : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
-                                                              : 64;
+// Returns the number of rows of a TMA box of an operand. `Along`: whether the operand is K-major; parts: number of
+// CTAs that load a part of the tile each, and multicast this part. If the operand is K-major, the box holds a CTA's
+// part of `tile` rows of the operand. Otherwise each row of the box holds a panel of the tile (128 bytes) for one
+// value of k. A CTA loads complete panels, or a range of k of every panel if its part of the tile is not complete
+// panels.
+template <class T> __host__ __device__ constexpr int kbki_wg_high(bool along, int tile, int parts) {
+    return along ? tile / parts : tile / parts % kbki_wg_k<T> ? kbki_wg_k<T> / parts : kbki_wg_k<T>;
+}
 // Returns the number of work units of one product: tiles, or pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
-    return (io.down + pair - 1) / pair * io.across;
+    return ((io.along_n ? io.across : io.down) + pair - 1) / pair * (io.along_n ? io.down : io.across);
 }
 // Returns the number of pipeline stages that cover K.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
@@ -10786,21 +11007,29 @@ template <class Plan, class T> struct kbki_wg_walk {
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
-          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {}
+          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {
+        if (of.parts > 1) own = index = own / of.parts;
+    }
     __device__ __forceinline__ bool more() const { return split || index < io.whole; }
+    // A division takes longer than a branch, and the first load of a CTA waits for the first call.
     __device__ __forceinline__ kbki_wg_unit next() {
-        int tile = split ? (int)io.whole + own % rest : index, layer = tile / tiles;
-        int slices = split ? (int)io.slices : 1, slice = split ? own / rest : 0, more = all % slices;
-        int2 at = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, tile - layer * tiles, rank);
-        if (!split) index += (int)gridDim.x / Plan::pair;
+        const int across = (int)io.across, down = (int)io.down;
+        int tile = index, layer = 0, slices = io.parts, slice = 0, first = 0, depth = all;
+        if (split)
+            tile = (int)io.whole + own % rest, slices = (int)io.slices, slice = own / rest;
+        else
+            index += io.parts > 1 ? (int)io.whole : (int)gridDim.x / Plan::pair;
+        if (io.parts > 1) slice = (int)blockIdx.x % io.parts;
+        if (io.layers > 1) layer = tile / tiles, tile -= layer * tiles;
+        if (slices > 1) {
+            depth = all / slices, first = depth * slice + min(slice, all - depth * slices);
+            depth += slice < all - depth * slices;
+        }
+        int2 at = io.along_n ? kbki_wg_tile(down, across, Plan::pair, tile, rank)
+                             : kbki_wg_tile(across, down, Plan::pair, tile, rank);
+        if (io.along_n) at = make_int2(at.y, at.x);
         split = false;
-        return { at.x * Plan::tile_m,
-                 at.y * Plan::tile_n,
-                 layer,
-                 all / slices * slice + min(slice, more),
-                 all / slices + (slice < more),
-                 slice,
-                 slices };
+        return { at.x * Plan::tile_m, at.y * Plan::tile_n, layer, first, depth, slice, slices };
     }
 };
 // Returns the workspace address at which this thread stores its part of 64 rows of sums of cluster `which`. The
@@ -10865,36 +11094,37 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one pipeline stage from k0 on: the tile of A, and this CTA's share of the tile of B.
-    In a cluster of two CTAs, each CTA loads half of the tile of B and multicasts this half to both CTAs. If B
-    is K-major, the CTA's share of B is a range of columns of B. If B is not K-major, the CTA's share of B
-    consists of complete 64-column panels, or of a range of k in every panel. TMA always delivers full boxes,
-    with zeros for elements outside the tensor. */
+// Starts the TMA loads of a stage of one operand: rows from `at` on, values of k from k0 on. If Parts is 2, this CTA
+// loads half of the tile and multicasts this half to both CTAs of the cluster. TMA always delivers full boxes, with
+// zeros for elements outside the tensor.
+template <class T, bool Along, int Tile, int Parts>
+__device__ __forceinline__ void kbki_wg_load_tile(const kbki_map* map, char* to, uint64_t* full, int at, int k0,
+                                                  int plane, int rank) {
+    constexpr int Share = Tile / Parts, High = kbki_wg_high<T>(Along, Tile, Parts);
+    constexpr bool Both = Parts > 1, Cut = !Along && High < kbki_wg_k<T>;
+    constexpr unsigned All = (1u << Parts) - 1;
+    if (Both) to += rank * (Cut ? High : Share) * 128, (Cut ? k0 : at) += rank * (Cut ? High : Share);
+    if (Along) {
+        kbki_tma_load_3d<Both>(to, map, full, k0, at, plane, All);
+    } else {
+#pragma unroll
+        for (int x = 0; x < (Cut ? Tile : Share); x += kbki_wg_k<T>)
+            kbki_tma_load_3d<Both>(to + x * 128, map, full, at + x, k0, plane, All);
+    }
+}
+// Starts the TMA loads of one pipeline stage. The two CTAs of a cluster share the tile of A or the tile of B.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
-                                             int k0, int plane, int rank) {
-    constexpr int Share = Plan::tile_n / Plan::pair, High = kbki_wg_high<Plan, AlongB>;
-    constexpr unsigned All = (1u << Plan::pair) - 1;
-    constexpr bool Both = Plan::pair > 1, Cut = !AlongB && High < 64;
-    char* b = stage + Plan::a_bytes + rank * (Cut ? High : Share) * 128;
-    kbki_bar_expect(full, Plan::stage_bytes);
-    if (AlongA) {
-        kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
+                                             int k0, int plane, int rank, bool along_n) {
+    constexpr int Pair = Plan::pair;
+    char* b = stage + Plan::a_bytes;
+    kbki_bar_expect(full, Plan::a_bytes + (AlongB ? Plan::tile_n * 128 : Plan::b_bytes));
+    if (Pair > 1 && along_n) {
+        kbki_wg_load_tile<T, AlongA, Plan::tile_m, Pair>(&maps.a, stage, full, i0, k0, plane, rank);
+        kbki_wg_load_tile<T, AlongB, Plan::tile_n, 1>(&maps.b, b, full, j0, k0, plane, 0);
     } else {
-#pragma unroll
-        for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
-            kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
-    }
-    if (Cut)
-        k0 += rank * High;
-    else
-        j0 += rank * Share;
-    if (AlongB) {
-        kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
-    } else {
-#pragma unroll
-        for (int x = 0; x < (Cut ? Plan::tile_n : Share); x += 64)
-            kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
+        kbki_wg_load_tile<T, AlongA, Plan::tile_m, 1>(&maps.a, stage, full, i0, k0, plane, 0);
+        kbki_wg_load_tile<T, AlongB, Plan::tile_n, Pair>(&maps.b, b, full, j0, k0, plane, rank);
     }
 }
 // Operands of a consumer warpgroup in shared memory. multiply() issues the products of one stage as one wgmma
@@ -10966,7 +11196,7 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
         for (int i = at.first; i < at.first + at.depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
             kbki_wg_load<T, Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
-                                                  i * kbki_wg_k<T>, at.layer, walk.rank);
+                                                  i * kbki_wg_k<T>, at.layer, walk.rank, walk.io.along_n);
             ring.next();
         }
     }
@@ -11027,14 +11257,64 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
+/*  If the CTAs of a cluster compute parts of K of the same tile, kbki_wg_send sends a warpgroup's sums to the CTAs
+    that add them. Block i of 64 x 32 results belongs to CTA i % parts. The sums replace the stages of the pipeline,
+    so all CTAs must have read their stages; this barrier need not order accesses to memory. */
+template <class Plan>
+__device__ __forceinline__ void kbki_wg_send(const char* stages, const uint64_t* joined, int parts, int rank, int flag,
+                                             float (*d)[Plan::tile_n / 2]) {
+    kbki_cluster_begin(), kbki_cluster_begun();
+#pragma unroll
+    for (int n = 0; n < Plan::blocks * Plan::tile_n / 32; n++) {
+        int i = flag * Plan::blocks * Plan::tile_n / 32 + n, turn = i / parts;
+        const float4* to = (const float4*)stages + (turn * 4 * parts + rank) * 128 + threadIdx.x % 128;
+        const float* f = d[n / (Plan::tile_n / 32)] + n % (Plan::tile_n / 32) * 16;
+#pragma unroll
+        for (int x = 0; x < 4; x++, f += 4)
+            kbki_cluster_send(to + x * parts * 128, joined, (unsigned)(i - turn * parts),
+                              make_float4(f[0], f[1], f[2], f[3]));
+    }
+}
+// Returns the number of blocks of 64 x 32 results that CTA `rank` adds.
+template <class Plan> __device__ __forceinline__ int kbki_wg_shares(int parts, int rank) {
+    return (Plan::tile_m / 64 * Plan::tile_n / 32 - rank + parts - 1) / parts;
+}
+// Adds the sums that the CTAs of the cluster have sent, in a fixed order, and stores them in C.
+template <class T, class Plan, bool Turned>
+__device__ __forceinline__ void kbki_wg_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined,
+                                             kbki_wg_unit at, int group) {
+    constexpr int Many = Plan::tile_n / 32;
+    const int mine = kbki_wg_shares<Plan>(io.parts, at.slice);
+    kbki_bar_wait(joined, 0);
+    for (int turn = group; turn < mine; turn += Plan::groups) {
+        const int i = turn * io.parts + at.slice;
+        const float4* from = (const float4*)stages + turn * 4 * io.parts * 128 + threadIdx.x % 128;
+        float d[16];
+#pragma unroll
+        for (int x = 0; x < 16; x += 4) {
+            const float4 v = kbki_cluster_sum(from + x / 4 * io.parts * 128, io.parts);
+            d[x] = v.x, d[x + 1] = v.y, d[x + 2] = v.z, d[x + 3] = v.w;
+        }
+        if constexpr (sizeof(T) == 1)
+            for (int x = 0; x < 16; x++) d[x] *= kbki_mm_scaled(io, 1);
+        kbki_wg_finish<T, 32, Turned>(io, at.i0 + i / Many * 64, at.j0 + i % Many * 32, d, at.layer);
+    }
+}
 // Executes the epilogue of a work unit. The sums of a split-K slice that is not the last of its tile are stored in
 // the workspace. The sums of a complete tile are stored in C; if the tile is split, the sums of its earlier slices
 // are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
-                                            char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
+                                            char* staging, const uint64_t* joined, kbki_wg_unit at, int group,
+                                            float (*d)[Plan::tile_n / 2]) {
     const kbki_mm<T>& io = walk.io;
     int flag = Plan::turns ? 0 : group;
+    if (Plan::pair == 1 && io.parts > 1) {
+#pragma unroll
+        for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+        return kbki_wg_send<Plan>(staging - group * Plan::staging - Plan::stages * Plan::stage_bytes, joined, io.parts,
+                                  at.slice, flag, d);
+    }
     at.i0 += flag * Plan::blocks * 64;
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
@@ -11058,7 +11338,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     wait for the wrong phase. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
-                                                kbki_wg_slots<T, Plan, AlongA> ring, int group) {
+                                                kbki_wg_slots<T, Plan, AlongA> ring, const uint64_t* joined,
+                                                int group) {
     // Fed: whether threads load operand A from shared memory into registers
     constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
@@ -11094,7 +11375,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
             kbki_wg_wait<0>();
             if (!Fed) ring.release(before);
         }
-        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
+        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, joined, at, group, d);
     }
     // a CTA must not exit before its TMA stores have read shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
@@ -11108,7 +11389,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages], joined;
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
     // a warpgroup with up to 64 x 128 sums needs no more registers per thread than it has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
@@ -11116,14 +11397,18 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_walk<Plan, T> walk(io);
     // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
+    if (threadIdx.x == 32) kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
+        if (Plan::pair == 1) kbki_bar_init(&joined, 1);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
+        if (Plan::pair == 1 && io.parts > 1)
+            kbki_bar_expect(&joined, (unsigned)(kbki_wg_shares<Plan>(io.parts, (int)blockIdx.x % io.parts) * io.parts) *
+                                         64 * 32 * sizeof(float));
     }
     __syncwarp();
-    if (Plan::pair > 1)
-        kbki_cluster_barrier();
+    if (Plan::pair > 1) // kbki_bar_ready orders the accesses to the mbarriers
+        kbki_cluster_begin(), kbki_cluster_begun();
     else if (group < 0) // the producer warpgroup arrives at the barrier without waiting for the consumers
         kbki_barrier_arrive<Plan::threads>(5);
     else
@@ -11131,9 +11416,15 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     if (group < 0) {
         if constexpr (Moves) kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, walk, ring);
+        __syncwarp();
+        if (Plan::pair == 1 && io.parts > 1) kbki_cluster_begin(), kbki_cluster_begun();
     } else {
         if constexpr (Moves) kbki_wg_take<Plan::keep>();
-        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, group);
+        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, &joined, group);
+        if (Plan::pair == 1 && io.parts > 1) {
+            if (Plan::turns && group > 0) kbki_cluster_begin(), kbki_cluster_begun(); // as in kbki_wg_send
+            kbki_wg_join<T, Plan, !AlongA && AlongB>(io, ring.stages, &joined, walk.next(), group);
+        }
     }
 #endif
 }
@@ -11148,7 +11439,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 // Launches a persistent kernel: the grid has no more CTAs than can be resident at the same time, and each CTA
 // loops over work units.
 template <class T, class Plan, class Kernel>
-const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
+const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, int split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
     size_t bytes = Plan::bytes;
     int slots = 0; // number of clusters that can be resident at the same time
@@ -11157,20 +11448,21 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
+    const int size = Plan::pair * io.parts;
+    attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &slots);
     if (e != cudaSuccess) return kbki_error(e);
     if (slots < 1) return "this GPU cannot run a cluster of this size";
-    io.slices = split ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
+    io.slices = split == 1 ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
     io.whole = io.slices > 1 ? units / slots * slots : units;
     int64_t clusters = io.whole ? io.whole : units * io.slices;
-    if (clusters > slots) clusters = slots;
-    cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
+    if (clusters > slots && io.parts == 1) clusters = slots;
+    cfg.gridDim = dim3((unsigned)(clusters * size));
     // A cluster of one CTA is launched without the cluster attribute, because this attribute makes a launch
     // slower: 6.4 us instead of 5.2 us for M = N = K = 1024.
-    cfg.numAttrs = Plan::pair > 1;
+    cfg.numAttrs = size > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
@@ -11180,38 +11472,38 @@ template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
-    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
-                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
+    if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return KBKI_TEXT_TMA;
+    const int high_a = kbki_wg_high<T>(along_a, Plan::tile_m, io.along_n ? Plan::pair : 1),
+              high_b = kbki_wg_high<T>(along_b, Plan::tile_n, io.along_n ? 1 : Plan::pair);
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, high_a, &maps->a)
+                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, high_a, &maps->a);
     if (why) return why;
-    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, kbki_wg_high<Plan, true>, &maps->b)
-                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, kbki_wg_high<Plan, false>, &maps->b);
+    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, high_b, &maps->b)
+                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, high_b, &maps->b);
     if (why || !io.store) return why;
     return layout == KBKI_TT
-               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
-               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
+               ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.ldc, sizeof(T) == 4 ? 32 : 64, &maps->c)
+               : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.ldc, 64, &maps->c);
 }
-// Checks the arguments, makes the tensor maps, and launches `batch` products. split: whether the tiles of the last
-// wave may be split along K.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split, along_n: as in kbki_wg_choice.
 template <class T, class Plan>
-const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
+const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int split, bool along_n, kbk_stream st) {
     kbki_wg_maps maps = {};
     const int layout = a->s.layout;
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
     io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
-    io.store = kbki_mm_wide(io.c, layout == KBKI_TT ? io.m : io.n);
+    io.along_n = along_n, io.parts = 1;
+    if (split > 1 && Plan::pair == 1) io.parts = (int)(split < kbki_wg_depth(io) ? split : kbki_wg_depth(io));
+    io.store = kbki_mm_wide(io.c, io.unit_c);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof *io.c, st);
-        return kbki_launched();
-    }
-    if (!kbki_grid_ok((io.down + Plan::pair) * io.across * batch)) return KBKI_TEXT_GRID;
+    if (io.k == 0) return kbki_mm_zeros(io, batch, st);
+    if (!kbki_grid_ok(kbki_wg_tiles(io, Plan::pair) * Plan::pair * batch)) return KBKI_TEXT_GRID;
     size_t room = kbki_wg_room_bytes(kbki_wg_tiles(io, Plan::pair) * batch, kbki_wg_depth(io), Plan::pair,
                                      Plan::tile_m * Plan::tile_n);
-    split = split && room;
-    if (split && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
-    if (split) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+    if (split == 1 && !room) split = 0;
+    if (split == 1 && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
+    if (split == 1) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
     if ((why = kbki_wg_describe<T, Plan>(io, layout, batch, &maps)) != NULL) return why;
     auto run = [&](auto l) {
         return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, maps, io, split, st);
@@ -11275,10 +11567,11 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// A CTA has two groups of eight warps. The two groups of a CTA compute different columns of C. Each warp of a
+// A CTA has `Across` groups of `Deep` warps. The groups of a CTA compute different columns of C. Each warp of a
 // group computes the products for a part of K.
-template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
-    constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
+template <class T, int Tiles, int Across, int Deep>
+__global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> io) {
+    constexpr int Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, j = lane % 4, deep = warp / Across;
     int depth = (int)io.k, k = deep * 64;
@@ -11298,9 +11591,9 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         for (int t = 0; t < Tiles; t++) ib[t] += Deep * 64;
     };
 #pragma unroll
-    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.k) + 8 * j + k;
+    for (int i = 0; i < 2; i++) ia[i] = (unsigned)(min((int64_t)(g + 8 * i), io.m - 1) * io.lda) + 8 * j + k;
 #pragma unroll
-    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.k) + 8 * j + k;
+    for (int t = 0; t < Tiles; t++) ib[t] = (unsigned)(min(first + 8 * t + g, io.n - 1) * io.ldb) + 8 * j + k;
     next(step[0]);
 #pragma unroll 1
     for (int done = deep * 64; done < depth; done += 2 * Deep * 64) {
@@ -11314,143 +11607,168 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         for (int e = 0; e < 4; e++)
             part[deep][g + e / 2 * 8][warp % Across * Columns + 8 * t + 2 * j + e % 2] = d[t][e];
     __syncthreads();
-    for (int i = threadIdx.x; i < 16 * Across * Columns; i += 512) {
+    for (int i = threadIdx.x; i < 16 * Across * Columns; i += Across * Deep * 32) {
         int row = i / (Across * Columns), column = i % (Across * Columns);
         int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
         float sum = 0;
         for (int w = 0; w < Deep; w++) sum += part[w][row][column];
-        if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
+        if (row < io.m && n < io.n) io.c[row * io.ldc + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Configuration of kbki_mm_stream_k, which multiplies up to 16 rows of A by a large matrix B. By TMA,
-    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The kernel runs `Ctas` persistent CTAs per
-    SM, each with one producer warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have
-    64 rows, but A has at most 16. The large matrix B is therefore the first operand, and the result is the
-    transpose of C. A pipeline stage holds Wide * 64 values of k. If `Wide` is more than 1, a TMA copy loads 8
-    columns for all values of k of the stage, so that neighbouring addresses are requested together. */
-template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
-    static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
-    static constexpr int lines = Wide > 1 ? 8 : 64,
-                         // lines: columns per TMA copy; group: bytes of 8 columns of B, or of 8 rows of A
-                         group = Wide * 1024;
-    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
+/*  Configuration of kbki_mm_stream_k, which multiplies up to Rows rows of A by a large K-major matrix B. By TMA,
+    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The first operand of wgmma must have 64 rows.
+    The matrix B is therefore the first operand, and the result is the transpose of C. A work unit is a block of 64
+    columns of C; the CTAs of a cluster split K. Two CTAs run on an SM. */
+template <int Rows> struct kbki_mm_stream {
+    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : Rows < 128 ? 6 : 4;
+    static constexpr int stage_bytes = (64 + Rows) * 128, bytes = 1024 + stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
-    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
-}
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
-                                                  uint64_t* full, uint64_t* empty) {
-    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
+                                                  uint64_t* full, uint64_t* empty, int first, int end) {
+    int slot = 0, parity = 1, size = (int)kbki_cluster_size();
+    for (int unit = (int)blockIdx.x / size; unit < io.across; unit += (int)gridDim.x / size)
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = first; i < end; i++) {
             char* to = stages + slot * Plan::stage_bytes;
             kbki_bar_wait(empty + slot, parity);
             kbki_bar_expect(full + slot, Plan::stage_bytes);
-            int k = Plan::wide > 1 ? 0 : i * 64, deep = Plan::wide > 1 ? i * Plan::wide : 0;
-#pragma unroll
-            for (int x = 0; x < 64; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
-                kbki_tma_load_3d<false>(to, &maps.b, full + slot, k, unit * 64 + x, deep);
-#pragma unroll
-            for (int x = 0; x < 16; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
-                kbki_tma_load_3d<false>(to, &maps.a, full + slot, k, x, deep);
+            kbki_tma_load_3d<false>(to, &maps.b, full + slot, i * 64, unit * 64, 0);
+            kbki_tma_load_3d<false>(to + 8192, &maps.a, full + slot, i * 64, 0, 0);
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
 }
+// Adds the sums of all CTAs of a cluster in a fixed order. CTA i % size adds the sums of rows 8 i to 8 i + 7 of C. The
+// sums replace the stages of the pipeline.
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined, int unit,
+                                                    const float* d) {
+    const int t = threadIdx.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    const float4* at = (const float4*)stages + t;
+    int64_t n = (int64_t)unit * 64 + t / 32 * 16 + t % 32 / 4;
+    kbki_cluster_begin(), kbki_cluster_begun();
+    if (t >= 128) return;
+#pragma unroll
+    for (int i = 0; i < Plan::rows / 8; i++)
+        kbki_cluster_send(at + (i / size * size + rank) * 128, joined, (unsigned)(i % size),
+                          make_float4(d[i * 4], d[i * 4 + 1], d[i * 4 + 2], d[i * 4 + 3]));
+    kbki_bar_wait(joined, 0);
+    for (int i = rank; i < Plan::rows / 8; i += size) {
+        const float4 v = kbki_cluster_sum(at + i / size * size * 128, size);
+        const float sums[4] = { v.x, v.y, v.z, v.w };
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int64_t m = i * 8 + t % 4 * 2 + e % 2, column = n + e / 2 * 8;
+            if (m < io.m && column < io.n) io.c[m * io.ldc + column] = kbki_mm_result(io, sums[e]);
+        }
+    }
+}
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
-                                                        uint64_t* empty) {
-    kbki_wg_operand<true, 64, Plan::group> a, b;
-    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
-    float d[8];
-    a.set(stages), b.set(stages + 8 * Plan::group);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
+                                                        uint64_t* empty, int first, int end, float* d) {
+    kbki_wg_operand<true> a, b;
+    int slot = 0, parity = 0, size = (int)kbki_cluster_size();
+    a.set(stages), b.set(stages + 8192);
+    for (int unit = (int)blockIdx.x / size; unit < io.across; unit += (int)gridDim.x / size) {
         int before = 0;
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = first; i < end; i++) {
             uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
             kbki_bar_wait(full + slot, parity);
             kbki_wg_fence();
 #pragma unroll
-            for (int step = 0; step < 4 * Plan::wide; step++) {
-                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
-                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
-            }
+            for (int step = 0; step < 4; step++)
+                kbki_wgmma<T, Plan::rows>::template shared<0, 0>(d, a.at(on + step * a.step16),
+                                                                 b.at(on + step * b.step16), step ? 1 : i - first);
             kbki_wg_commit();
             kbki_wg_wait<1>();
-            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
+            if (i > first && threadIdx.x == 0) kbki_bar_arrive(empty + before);
             before = slot;
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
         kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::rows / 2>(d);
+        if (size > 1) return;
         if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
-        kbki_wg_hold<8>(d);
         int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll
-        for (int e = 0; e < 8; e++) {
+        for (int e = 0; e < Plan::rows / 2; e++) {
             int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
-            if (m < io.m && n < io.n) io.c[m * io.n + n] = kbki_mm_result(io, d[e]);
+            if (m < io.m && n < io.n) io.c[m * io.ldc + n] = kbki_mm_result(io, d[e]);
         }
     }
 }
 #endif
-// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup.
+// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup. A CTA of a cluster computes one work unit.
 template <class T, class Plan>
-__global__ void __launch_bounds__(160, Plan::ctas)
-    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+__global__ void __launch_bounds__(160, 2)
+    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages], joined;
     char* stages = kbki_wg_align(kbki_mm_ring);
+    int depth = ((int)io.k + 63) / 64, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    int first = depth * rank / size, end = depth * (rank + 1) / size;
+    float d[Plan::rows / 2];
     if (threadIdx.x == 128) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_init(&joined, 1);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
+        kbki_bar_expect(&joined, (unsigned)((Plan::rows / 8 - rank + size - 1) / size * size) * 2048);
     }
+    if (threadIdx.x == 96) kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
     __syncthreads();
-    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
-    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
+    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty, first, end);
+    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty, first, end, d);
+    if (size == 1) return;
+    __syncwarp();
+    kbki_mm_stream_join<Plan>(io, stages, &joined, (int)blockIdx.x / size, d);
 #endif
 }
-// Makes a tensor map of a K-major matrix. If a TMA copy loads more than 64 values of k, blocks of 64 values are
-// the third dimension of the map, and K must be a multiple of 64.
-template <class Plan, class T>
-const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
-    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
-    return kbki_map_planes(base, k / 64, 64, lines, 64, k, Plan::lines, map, Plan::wide);
-}
-template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
+// parts: number of CTAs of a cluster, which split K
+template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, int parts, kbk_stream st) {
     kbki_mm<T> io;
     kbki_wg_maps maps = {};
-    int64_t ctas;
+    int64_t ctas, most = (int64_t)kbki_sms() * 2;
     size_t bytes = Plan::bytes;
     const char* why = kbki_needs_hopper();
-    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, &maps.b);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, &maps.a);
+    if (!why) why = kbki_mm_args(a, Plan::rows, 64, &io, &ctas);
+    if (!why) why = kbki_map_planes(io.b, 1, io.n * io.ldb, io.n, io.k, io.ldb, 64, &maps.b);
+    if (!why) why = kbki_map_planes(io.a, 1, io.m * io.lda, io.m, io.k, io.lda, Plan::rows, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    int64_t most = (int64_t)kbki_sms() * Plan::ctas;
-    kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = (unsigned)parts, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)(parts > 1 ? ctas * parts : ctas < most ? ctas : most)), cfg.blockDim = dim3(160);
+    cfg.dynamicSmemBytes = bytes, cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = parts > 1;
+    cudaError_t e = cudaLaunchKernelEx(&cfg, kbki_mm_stream_k<T, Plan>, maps, io);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class T, int Tiles, int Across, int Deep>
+const char* kbki_mm_thin_run(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 16, Tiles * 8 * Across, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbki_mm_thin_k<T, Tiles, Across, Deep><<<(unsigned)ctas, Across * Deep * 32, 0, st>>>(io);
     return kbki_launched();
 }
+// Multiplies up to 64 rows. Up to 16 rows, the number of columns of a CTA depends on the number of columns of C, so
+// that every SM has work. More rows or columns are loaded by TMA, and clusters split K if the columns alone would
+// leave SMs idle.
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas, sms = kbki_sms();
-    // whether a CTA computes 32 instead of 64 columns, so that every SM has work
-    bool narrow = a->s.cols < 48 * sms;
-    if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
-        return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
-                                                         : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
-    const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if (narrow)
-        kbki_mm_thin_k<T, 2><<<(unsigned)ctas, 512, 0, st>>>(io);
-    else
-        kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
+    const int64_t sms = kbki_sms(), blocks = kbki_ceil(a->s.cols, 64);
+    int parts = 1;
+    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts) parts *= 2;
+    if (a->s.rows > 32) return kbki_mm_streamed<T, kbki_mm_stream<64>>(a, parts, st);
+    if (a->s.rows > 16) return kbki_mm_streamed<T, kbki_mm_stream<32>>(a, parts, st);
+    if (a->s.cols <= 8 * sms) return kbki_mm_thin_run<T, 1, 1, 16>(a, st);
+    if (a->s.cols <= 16 * sms) return kbki_mm_thin_run<T, 2, 1, 16>(a, st);
+    if (a->s.cols <= 32 * sms) return kbki_mm_thin_run<T, 2, 2, 8>(a, st);
+    return kbki_mm_streamed<T, kbki_mm_stream<16>>(a, parts, st);
 }
 #endif // __CUDACC__
 
@@ -11475,12 +11793,16 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
-    way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
-    way(square,     2, 192, 192, 3,  3, 2, 0, 1340)         \
-    way(turns_192,  2, 128, 192, 2,  4, 1, 1,  918)         \
-    way(turns,      2, 128, 128, 2,  6, 1, 1,  647)         \
-    way(low,        2,  64, 192, 2,  6, 1, 1,  496)         \
-    way(small,      2,  64,  64, 2, 12, 1, 1,  176)         \
+    way(wide,       2, 128, 256, 2,  4, 2, 0,  940)         \
+    way(square,     2, 192, 192, 3,  4, 2, 0, 1037)         \
+    way(tall,       2, 256, 192, 2,  3, 2, 0, 1391)         \
+    way(tall_160,   2, 256, 160, 2,  3, 2, 0, 1205)         \
+    way(wide_192,   2, 128, 192, 2,  4, 2, 0,  720)         \
+    way(tall_128,   2, 192, 128, 3,  4, 2, 0,  715)         \
+    way(mid,        2, 128, 128, 2,  6, 2, 0,  577)         \
+    way(turns,      2,  64, 128, 2,  8, 2, 1,  274)         \
+    way(low,        2,  64, 128, 2,  8, 1, 1,    0)         \
+    way(small,      2,  64,  64, 1, 12, 2, 0,   98)         \
     way(tf32_one,   4, 128, 256, 2,  4, 1, 0, 1150)         \
     way(tf32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
     way(tf32_tall,  4, 128,  64, 2,  8, 1, 0,  540)         \
@@ -11496,24 +11818,30 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split along K
+    // way: index of a configuration; split: 1 if the tiles of the last wave are split along K; above 1: number of
+    // CTAs of a cluster that compute parts of K of the same tile
+    int way, split;
+    int along_n;    // 1 if the CTAs of a cluster share a tile of A and are neighbours along N
     double clocks;  // predicted time in clock cycles; in a tuned choice, the measured time in nanoseconds
 } kbki_wg_choice;
+#define KBKI_WG_CHOICES (18 * KBKI_WG_WAYS) // 9 values of `split`, 2 of `along_n`
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration, for example 128x192x1p: rows x columns of a tile x CTAs of a cluster, then p
-// if the schedule is ping-pong. Returns `name`.
-KBK_FN const char* kbki_wg_name(int way, char* name) {
-    const kbki_wg_way w = kbki_wg_way_of(way);
-    return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
+// Writes the name of a choice, for example 64x128x1p: rows x columns of a tile x CTAs that share an operand, then
+// p if the schedule is ping-pong, and n if these CTAs are neighbours along N. Returns `name`.
+KBK_FN const char* kbki_wg_name(kbki_wg_choice by, char* name) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    snprintf(name, 24, "%dx%dx%d%s%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : "", by.along_n ? "n" : "");
+    return name;
 }
-// Returns the number of work units of a batch: tiles, or pairs of tiles if a cluster has two CTAs.
-KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
-    return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
-           batch;
+// Returns the number of work units of a batch: tiles, or pairs of tiles if two CTAs share an operand.
+KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_choice by, int64_t batch) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    const int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+    return ((by.along_n ? across : down) + w.pair - 1) / w.pair * (by.along_n ? down : across) * batch;
 }
 // Returns the number of pipeline stages that cover K.
 KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; }
@@ -11526,38 +11854,48 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     return line * elem % 32 != 0;
 }
 /*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
-    compute the product. The model assumes that an SM computes one tile per wave. The time of a tile is the
-    time of its pipeline stages, plus 900 cycles for the first loads, plus 3600 cycles per 32768 results for
-    the epilogue. The ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM
-    loads 73 bytes per cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the
-    last wave. Split-K itself costs 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all
-    slices of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation
-    overlaps with the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700
-    cycles; clusters add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100
-    at 1.98 GHz. */
+    compute the product. The model assumes that an SM computes one tile per wave. The time of a stage is the
+    norm of order 4 of the time of its loads and the time of its products. The time of a tile is the time of its
+    pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
+    epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
+    33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
+    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
+    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
+    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
+    products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
-    const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
-    if (w.elem != elem || slots < 1) return (double)INFINITY;
-    const int64_t slices = by.split ? kbki_wg_slices(units, stages, slots) : 1;
-    if (by.split && slices == 1) return (double)INFINITY;
+    const int64_t units = kbki_wg_units(s, by, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
+    const int64_t parts = by.split > 1 ? by.split : 1;
+    const double inf = (double)INFINITY;
+    if (w.elem != elem || slots < 1 || (by.along_n && w.pair == 1)) return inf;
+    // a cluster is in one GPC, so that clusters of three or more CTAs leave some SMs idle, those of 5 or 7 too many
+    if (parts > 1 && (w.pair > 1 || stages < 2 * parts || units * parts > (parts > 2 ? sms - 15 : sms))) return inf;
+    if (parts == 5 || parts == 7) return inf;
+    const int64_t slices = by.split == 1 ? kbki_wg_slices(units, stages, slots) : parts;
+    if (by.split == 1 && slices == 1) return inf;
     const double m = (double)s->rows, n = (double)s->cols, k = (double)stages * 128, results = w.tile_m * w.tile_n;
-    const double a = 128 * (m < w.tile_m ? m : w.tile_m), b = 128 * (n < w.tile_n ? n : w.tile_n) / w.pair;
-    const double loads = a / (kbki_wg_off(s, elem, 0) ? 27 : 73) + b / (kbki_wg_off(s, elem, 1) ? 27 : 73);
-    const double stage = loads > w.stage ? loads : w.stage;
-    const double end = (900 + 3600 / 32768.0 * results) * (w.turns ? 0.77 : 1);
-    const double waves = (double)(units / slots), last = units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) +
-                        (by.split ? 3700 + 0.024 * 4 * (double)slices * results : 0);
-    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
-    return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
+    const double a = 128 * (m < w.tile_m ? m : w.tile_m) / (by.along_n ? w.pair : 1);
+    const double b = 128 * (n < w.tile_n ? n : w.tile_n) / (by.along_n ? 1 : w.pair);
+    const double loads = a / (kbki_wg_off(s, elem, 0) ? 33 : 63) + b / (kbki_wg_off(s, elem, 1) ? 33 : 63);
+    const double stage = sqrt(sqrt(pow(loads, 4) + pow(w.stage, 4)));
+    const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
+    const double waves = (double)(parts > 1 ? 0 : units / slots);
+    const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
+    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+                        : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
+                                        : 0;
+    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
+    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1600;
+    return (work > memory ? work + 0.41 * memory : memory + 0.41 * work) + 2000 + (w.pair > 1 ? 880 : 0);
 }
 // Writes to `best` the n choices with the shortest predicted times, in ascending order of time. Returns the number
 // of choices written, which is less than n if fewer configurations can compute the product.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
-    for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
-        kbki_wg_choice by = { i / 2, i % 2, 0 };
+    for (int i = 0; i < KBKI_WG_CHOICES; i++) {
+        kbki_wg_choice by = { i / 18, i % 9, i / 9 % 2, 0 };
         by.clocks = kbki_wg_clocks(s, elem, batch, sms, by);
         if (!(by.clocks < (double)INFINITY) || (many == n && by.clocks >= best[n - 1].clocks)) continue;
         int at = many < n ? many++ : n - 1;
@@ -11566,14 +11904,15 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Returns the bytes of workspace that split-K needs with the most demanding configuration; these bytes suffice for
-// every tuned choice.
+// Returns the bytes of workspace that split-K of the last wave needs with the most demanding configuration; these
+// bytes suffice for every tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
-    for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
-        const kbki_wg_way w = kbki_wg_way_of(way);
+    for (int i = 0; i < 2 * KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; i++) {
+        const kbki_wg_choice by = { i / 2, 1, i % 2, 0 };
+        const kbki_wg_way w = kbki_wg_way_of(by.way);
         size_t bytes =
-            kbki_wg_room_bytes(kbki_wg_units(s, w, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
+            kbki_wg_room_bytes(kbki_wg_units(s, by, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
         if (w.elem == elem && bytes > most) most = bytes;
     }
     return most;
@@ -11594,10 +11933,9 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
-        kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
+        kbk_tuned 1 2 NT 1024 1024 4096 1 128x192x2 1 11920 NVIDIA H100 80GB HBM3
     The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
-    configuration (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave
-    are split along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
+    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
     the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
@@ -11651,7 +11989,7 @@ KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
 // Parses a line of a file of tuned choices. Returns NULL on success, otherwise the reason why the line cannot be
 // used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
-    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
+    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT;
     char in[4], tile[24], known[24];
     long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
     if (!strchr(line, '\n')) return "the line is incomplete";
@@ -11662,15 +12000,16 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
         !name || !line[at + name])
         return "a field is missing";
     while (layout >= KBK_NN && strcmp(in, kbki_layout_name(layout)) != 0) layout--;
-    while (way < KBKI_WG_WAYS && (kbki_wg_way_of(way).elem != elem || strcmp(kbki_wg_name(way, known), tile) != 0))
-        way++;
-    if (layout < KBK_NN || way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
+    kbki_wg_choice by = { 0, split, 0, (double)ns };
+    for (; by.way < KBKI_WG_WAYS; by.way += by.along_n, by.along_n ^= 1)
+        if (kbki_wg_way_of(by.way).elem == elem && strcmp(kbki_wg_name(by, known), tile) == 0) break;
+    if (layout < KBK_NN || by.way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
         return "a field has an invalid value";
     kbk_shape s;
     memset(&s, 0, sizeof s);
     s.rows = m, s.cols = n, s.k = k, s.layout = layout;
     *t = kbki_tuned_key(&s, elem, batch, kbki_tuned_gpu(line + at + name));
-    t->by.way = way, t->by.split = split, t->by.clocks = (double)ns;
+    t->by = by;
     return kbki_wg_clocks(&s, elem, batch, KBKI_WG_SMS, t->by) < (double)INFINITY
                ? NULL
                : "the configuration cannot compute this shape";
@@ -11707,7 +12046,7 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
     int n = snprintf(line, sizeof line, "%skbk_tuned %d %d %s %lld %lld %lld %lld %s %d %.0f %s\n",
                      complete ? "" : "\n", KBKI_TUNED_VERSION, t->elem, kbki_layout_name(t->s.layout),
                      (long long)t->s.rows, (long long)t->s.cols, (long long)t->s.k, (long long)t->s.batch,
-                     kbki_wg_name(t->by.way, name), t->by.split, t->by.clocks, gpu);
+                     kbki_wg_name(t->by, name), t->by.split, t->by.clocks, gpu);
     f = n < (int)sizeof line ? fopen(path, "a") : NULL;
     if (!f) return "the file of tuned choices cannot be written";
     setvbuf(f, NULL, _IONBF, 0);
@@ -11720,7 +12059,7 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 #define KBKI_WG_CASE(name, elem, m, n, groups, stages, pair, turns, stage)                                           \
     if constexpr (sizeof(T) == elem)                                                                                 \
         if (by.way == KBKI_WG_##name)                                                                                \
-            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, st);
+            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, by.along_n, st);
 // clang-format on
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
@@ -11730,8 +12069,8 @@ const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batc
 // Rewrites the product C = A B as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
-    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
-    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
+    to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.unit_a = io->unit_b, to.m = io->n;
+    to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.unit_b = io->unit_a, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
 // Returns the list of tuned choices of configurations of this process. The first call reads the file that the
@@ -11797,7 +12136,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     kbk_args rest = *a;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0 || (why = kbki_needs_hopper()) != NULL) return why;
-    if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
+    if (io.k && !(kbki_mm_alignable(io.a, io.unit_a) && kbki_mm_alignable(io.b, io.unit_b)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
     return kbki_wg_chosen(&rest, io, batch, st);
@@ -11805,14 +12144,18 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
         const kbk_shape* s = &a->s;
-        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
-                    s->cols < ((int64_t)1 << 31) / s->k;
-        bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
+        kbki_mm<T> io;
+        int64_t ctas;
+        const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+        if (why || ctas == 0) return why;
+        bool thin = s->layout == KBK_NT && s->rows <= (s->cols <= 3840 ? 64 : 32) && s->cols >= 256 && s->k >= 256 &&
+                    s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
+        bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
         if (thin && wide) {
             // This kernel uses no workspace. The size of the workspace is checked nevertheless, so that the
             // required size does not depend on the alignment of the operands.
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
-            const char* why = kbki_needs_hopper();
+            why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
             return why ? why : kbki_mm_thin<T>(a, st);
         }
@@ -11874,10 +12217,11 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     kbk_args turn = {};
     size_t copy = kbki_tf32_copy(s, batch, b);
     if (!copy) return NULL;
+    if (s->strides[b][0] || s->strides[b][1]) return "tf32 transposes only contiguous operands: use regblock";
     turn.s.rows = batch * io->k, turn.s.cols = b ? io->n : io->m, turn.in[0] = a->in[b];
     turn.out[0] = (char*)a->workspace + KBK_TICKETS;
     (b ? io->b : io->a) = (const T*)turn.out[0], (b ? io->ldb : io->lda) = batch * io->k,
-                 (b ? io->sb : io->sa) = io->k;
+                 (b ? io->sb : io->sa) = (b ? io->unit_b : io->unit_a) = io->k;
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
@@ -11977,16 +12321,13 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     int64_t ctas;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
-    if (io.m > 0x7FFFFFFF || io.n > 0x7FFFFFFF || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
+    if (io.m > 0x7FFFFFFF || (io.lda | io.ldb | io.ldc) >> 31 || io.k > 0x7FFFFFFF || batch > 0x7FFFFFFF)
         return "a dimension exceeds 2^31 - 1";
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof(T), st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, batch, st);
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
     // cuBLAS is column-major and therefore sees the transpose of every row-major matrix. cuBLAS therefore computes
     // C' = B' A' (X': transpose of X), with the two inputs exchanged.
-    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
+    int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb, ldc = (int)io.ldc;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // full precision, not TF32
@@ -11994,11 +12335,11 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     float one = 1, zero = 0;
     cublasStatus_t e;
     if (batch == 1)
-        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, m, in_f32,
+        e = lib->gemm(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.a, type, lda, &zero, io.c, type, ldc, in_f32,
                       CUBLAS_GEMM_DEFAULT);
     else
         e = lib->batched(h, tb, ta, m, n, k, &one, io.b, type, ldb, io.sb, io.a, type, lda, io.sa, &zero, io.c, type,
-                         m, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
+                         ldc, io.sc, (int)batch, in_f32, CUBLAS_GEMM_DEFAULT);
     return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
 }
 template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stream st) {
@@ -12214,10 +12555,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args* a, kbk
     const float one = 1, zero = 0;
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0) return why;
-    if (io.k == 0) {
-        cudaMemsetAsync(io.c, 0, (size_t)io.sc * sizeof *io.c, st);
-        return kbki_launched();
-    }
+    if (io.k == 0) return kbki_mm_zeros(io, 1, st);
     if (io.k % 16 || io.n % 16 || !kbki_aligned(io.a, 16) || !kbki_aligned(io.b, 16) || !kbki_aligned(io.c, 16))
         return "cuBLASLt needs N and K to be multiples of 16, and A, B and C aligned to 16 bytes: use shared";
     if (!kbki_aligned(io.scale_a, 16) || !kbki_aligned(io.scale_b, 16))
@@ -12244,7 +12582,8 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul
-    The matrices of consecutive products are contiguous. The backward pass of bmm consists of two batched products.
+    strides strides[i][0] between rows of A, B or C, strides[i][1] between their products
+    The backward pass of bmm consists of two batched products.
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as for matmul
@@ -12302,7 +12641,8 @@ template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_strea
     if (a->s.batch < 0) return KBKI_TEXT_BATCH;
     return kbki_mm_batch(io, ctas, a->s.batch, [&](const kbki_mm<T>& part, dim3 grid) {
         kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part.a, part.b, part.c, part.m, part.n, part.k, part.am,
-                                                           part.ak, part.bk, part.bn, part.sa, part.sb);
+                                                           part.ak, part.bk, part.bn, part.ldc, part.sa, part.sb,
+                                                           part.sc);
     });
 }
 template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
@@ -12331,6 +12671,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
+    strides strides[i] = { 3 H d, d, S 3 H d } if q, k and v are in one tensor batch x S x 3 x H x d, H = heads.
+           Rungs flashpp, flashmma and flash accept strides; the last two need equal strides of q, k and v
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
@@ -12443,7 +12785,30 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
+    int span;           // heads per batch element; 0 if all tensors are contiguous
+    longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
+#define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
+// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
+// all tensors are contiguous. accepts: whether the variant accepts strides.
+KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
+    bool strides = false;
+    for (int i = 0; i < count; i++) {
+        const int64_t* given = s->strides[i];
+        strides = strides || given[0] || given[1] || given[2];
+        step[i].x = given[0] ? given[0] : s->cols, step[i].y = given[1] ? given[1] : step[i].x * s->rows;
+        step[i].z = given[2] ? given[2] : step[i].y * s->heads;
+        if (step[i].x < s->cols) return "a stride is smaller than a row";
+    }
+    *span = strides ? (int)s->heads : 0;
+    return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
+}
+// Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
+__device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
+    const int batch = span ? head / span : 0;
+    return batch * step.z + (head - batch * span) * step.y;
+}
+KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
 // Sets *heads to the number of heads of all batch elements and returns NULL, or returns an error. If *heads is 0,
 // there is nothing to compute.
@@ -12457,7 +12822,7 @@ KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = kbki_attn_heads(s);
     return NULL;
 }
-template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io) {
+template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io, bool strides = false) {
     *io = { (const T*)a->in[0], (const T*)a->in[1],
             (const T*)a->in[2], (T*)a->out[0],
             (float*)a->out[1],  0,
@@ -12465,6 +12830,7 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
             a->s.causal,        1 };
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
+    if ((why = kbki_attn_steps(&a->s, 4, strides, io->step, &io->span)) != NULL) return why;
     io->scale = 1.0f / sqrtf((float)a->s.cols);
     for (int i = 0; i < 3; i++) {
         if (!kbki_aligned(a->in[i], sizeof(T))) return KBKI_TEXT_ALIGN;
@@ -12475,22 +12841,28 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
 }
 
 // Launches kernel at_64 if d = 64, or kernel at_128 if d = 128, with one CTA per `rows` rows of q. bytes_64,
-// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128.
-template <class T>
-using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
-template <class T>
-const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki_attn_kernel<T>* at_128, int rows,
-                             unsigned threads, size_t bytes_64, size_t bytes_128, kbk_stream st) {
+// bytes_128: bytes of dynamic shared memory per CTA of kernels at_64 and at_128. Strides: whether the kernel's last
+// parameters are the heads per batch element, the strides of q, k and v, and those of o (x: rows, y: heads, z: batch).
+template <class T, bool Strides = false, class Kernel>
+const char* kbki_attn_launch(const kbk_args* a, Kernel* at_64, Kernel* at_128, int rows, unsigned threads,
+                             size_t bytes_64, size_t bytes_128, kbk_stream st) {
     kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
+    const char* why = kbki_attn_args(a, &io, Strides);
     if (why || !io.heads) return why;
     const int64_t ctas = io.heads * kbki_ceil(io.rows, rows);
-    kbki_attn_kernel<T>* kernel = a->s.cols == 64 ? at_64 : at_128;
+    Kernel* kernel = a->s.cols == 64 ? at_64 : at_128;
     size_t want = a->s.cols == 64 ? bytes_64 : bytes_128, bytes = want;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
     if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale, io.causal);
+    for (int i = 1; i < 3; i++)
+        if (memcmp(io.step, io.step + i, sizeof *io.step)) return "q, k and v need equal strides: use flashpp";
+    if constexpr (Strides)
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
+                                                       io.causal, io.span, io.step[0], io.step[3]);
+    else
+        kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale,
+                                                       io.causal);
     return kbki_launched();
 }
 
@@ -12546,12 +12918,14 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 }
 
 // Copies Rows rows of Dim elements to shared memory, element by element, as f32. Only the first `left` rows exist
-// in memory; the remaining rows of the copy are set to zero.
-template <int Dim, int Rows, int Threads, int Pitch, class T>
-__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
+// in memory; the remaining rows of the copy are set to zero. ld: elements between rows in memory.
+template <int Dim, int Rows, int Threads, int Pitch, class T, class Ld = int>
+__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left, Ld ld = Dim) {
+    constexpr int Step = Threads / Dim; // rows per pass
+    const int r = threadIdx.x / Dim, c = threadIdx.x % Dim;
+    from += r * ld + c;
 #pragma unroll 8
-    for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
-        to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
+    for (int i = 0; i < Rows; i += Step, from += Step * ld) to[r + i][c] = r + i < left ? kbki_float(*from) : 0.0f;
 }
 /*  Kernel of variant `online`: one warp processes one row of q. For each tile of 32 keys, a lane computes one
     score and then accumulates every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the
@@ -12688,13 +13062,14 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
 }
 // Kernel of variant `flash`: a CTA processes 64 rows of q and loops over all keys, in tiles of 64 keys.
 template <class T, int Dim>
-__global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
-                                                                 float* lse, int n, float scale, int causal) {
+__global__ void __launch_bounds__(256)
+    kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
+                              int causal, int heads, longlong3 in_step, longlong3 out_step) {
     extern __shared__ uint4 kbki_attn_shared[];
     auto q = reinterpret_cast<float(*)[Dim + 4]>(kbki_attn_shared), kv = q + 64;
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
-    int64_t head = blockIdx.x / tiles;
+    int64_t head = blockIdx.x / tiles, from = kbki_attn_head(in_step, heads, (int)head);
     if (causal) tile = tiles - 1 - tile; // the rows that see the most keys are processed first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -12702,11 +13077,12 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_stage<Dim, 64, 256>(q, q_in + (head * n + row0) * Dim, n - row0);
+    out += kbki_attn_head(out_step, heads, (int)head);
+    kbki_attn_stage<Dim, 64, 256>(q, q_in + from + row0 * in_step.x, n - row0, in_step.x);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_stage<Dim, 64, 256>(kv, k_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, k_in + from + key * in_step.x, n - key, in_step.x);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -12721,7 +13097,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
             for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_stage<Dim, 64, 256>(kv, v_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, v_in + from + key * in_step.x, n - key, in_step.x);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -12737,14 +13113,14 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
         float base = run[r].m == -INFINITY ? 0.0f : __fmul_rn(run[r].m, log2_scale);
 #pragma unroll
         for (int c = 0; c < Dim / 16; c++)
-            out[(head * n + row) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
+            out[row * out_step.x + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
         if (x == 0) lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
     }
 }
 template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_stream st) {
     auto bytes = [](int d) { return (2 * 64 * (d + 4) + 64 * 68) * sizeof(float); };
-    return kbki_attn_launch<T>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
-                               bytes(64), bytes(128), st);
+    return kbki_attn_launch<T, true>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
+                                     bytes(64), bytes(128), st);
 }
 #endif // __CUDACC__
 
@@ -12940,19 +13316,19 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
 }
 // Loads a tile of Rows rows of Dim elements to shared memory, in chunks of 16 bytes. Swizzle: chunk c of row r is
 // stored at position c ^ (r & 7) of the row. ldmatrix therefore reads the same chunk of eight rows without bank
-// conflicts.
-template <class T, int Dim, int Rows, int Threads>
-__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
+// conflicts. ld: elements between rows in memory.
+template <class T, int Dim, int Rows, int Threads, class Ld = int>
+__device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector, Ld ld = Dim) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
     static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread copies the same swizzled chunk of each row");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
-    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
+    to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * ld + c * 8;
     if (vector) {
 #pragma unroll
-        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_ahead_copy_if(to + p * 2 * Dim, from + p * ld, r + p < left);
     } else {
 #pragma unroll 1
-        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
+        for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * ld, r + p < left);
     }
 }
 // Position from which a lane reads a 16 x 16 block of a tile by ldmatrix. left, right: row of the block that the
@@ -12968,12 +13344,12 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
 }
 
 /*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
-    `to` have Dim elements. `to` has only `left` rows, and further results are not stored. The results first
+    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results first
     pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
     coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
-                                                int left, bool vector, kbki_attn_lane at) {
+                                                int left, bool vector, kbki_attn_lane at, int64_t ld = Dim) {
 #pragma unroll
     for (int i = 0; i < Across; i++) {
         const float(&a)[4] = x[i % 2][i & ~1], (&b)[4] = x[i % 2][i | 1];
@@ -12987,7 +13363,7 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     for (; row < 32; row += 32 / Across) {
         uint4 w = kbki_shared_pack(rows + row * 2 * Dim + ((c ^ (row & 7)) << 4));
         if (row >= left) continue;
-        T* p = to + (int64_t)row * Dim + c * 8;
+        T* p = to + (int64_t)row * ld + c * 8;
         if (vector)
             *reinterpret_cast<uint4*>(p) = w;
         else
@@ -13097,7 +13473,7 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
-                                              uint32_t rows, kbki_attn_lane at, bool vector) {
+                                              uint32_t rows, kbki_attn_lane at, bool vector, int64_t ld) {
     int lane = threadIdx.x % 32;
     if (left <= 0) return;
 #pragma unroll
@@ -13111,7 +13487,7 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
         if (lane % 4 == 0 && r < left)
             lse[r] = KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
     }
-    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
+    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at, ld);
 }
 
 // Processes 64 keys for the 32 rows of a warp. Edge: whether some of the keys may be masked. The exponentials of
@@ -13151,14 +13527,15 @@ template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
-                                 int causal) {
+                                 int causal, int heads, longlong3 in_step, longlong3 out_step) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
     constexpr uint32_t TileBytes = Keys * 2 * Dim;
     const uint32_t q = kbki_shared(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
     const int tiles = (n + 127) / 128;
-    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
+    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0 &&
+                        ((in_step.x | in_step.y | in_step.z | out_step.x | out_step.y | out_step.z) & 7) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
     // The rows that see the most keys are processed first, for load balance.
@@ -13167,14 +13544,15 @@ __global__ void __launch_bounds__(128, 2)
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = causal && mine + 31 < n - 1 ? mine + 31 : n - 1, plain = causal && mine < n - 1 ? mine : n - 1;
-    const T *k = k_in + head * n * Dim, *v = v_in + head * n * Dim;
+    const int64_t from = kbki_attn_head(in_step, heads, (int)head), ld = in_step.x;
+    const T *k = k_in + from, *v = v_in + from;
     const float log2_scale = scale * KBKI_LOG2E;
     float o[2][Dim / 8][4] = {}, m[2][2], l[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) m[i / 2][i % 2] = -INFINITY;
-    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + (head * n + row0) * Dim, n - row0, vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector);
+    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + from + row0 * ld, n - row0, vector, ld);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector, ld);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector, ld);
     kbki_ahead_close();
     uint32_t stage = ring;
 #pragma unroll 1
@@ -13185,8 +13563,8 @@ __global__ void __launch_bounds__(128, 2)
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, vector);
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + next * ld, n - next, vector, ld);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + next * ld, n - next, vector, ld);
             kbki_ahead_close();
         }
 #pragma unroll 1
@@ -13198,17 +13576,17 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // index of the warp's first row, over all heads
-    kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
-                          vector);
+    out += kbki_attn_head(out_step, heads, (int)head) + mine * out_step.x;
+    kbki_attn_end<T, Dim>(out, lse + head * n + mine, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at, vector,
+                          out_step.x);
 }
 template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk_stream st) {
     auto bytes = [](size_t d, size_t keys) { return (128 + 4 * keys) * 2 * d; };
     const char* why = kbki_needs(80);
     return why ? why
-               : kbki_attn_launch<T>(a, kbk_attention_fwd_flashmma_k<T, 64>, kbk_attention_fwd_flashmma_k<T, 128>,
-                                     128, 128, bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n),
-                                     st);
+               : kbki_attn_launch<T, true>(a, kbk_attention_fwd_flashmma_k<T, 64>,
+                                           kbk_attention_fwd_flashmma_k<T, 128>, 128, 128,
+                                           bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n), st);
 }
 #endif // __CUDACC__
 
@@ -13238,7 +13616,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 
     Keys beyond the last one are read as zeros (TMA), and their scores are masked like scores of causally masked keys.
     TMA requires q, k and v to be aligned to 16 bytes; o and lse may have any alignment. */
-#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
+#define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v, and their strides, aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -13249,10 +13627,14 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
 // Only one thread calls kbki_fa_fetch.
-template <int Panels>
+template <int Panels, bool Strides = false>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
+                                              int head, int span = 0) {
+    for (int p = 0; p < Panels; p++)
+        if (Strides)
+            kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head % span, head / span);
+        else
+            kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13307,13 +13689,14 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results.
+// Multiplies the sums `o` of 64 finished rows by the factors `inv` and stores the results. ld: elements between rows.
 template <class T, int Dim>
-__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
+__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o,
+                                               int64_t ld = Dim) {
     kbki_mm<T> out = {};
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= inv[i / 2 % 2];
-    out.c = to, out.m = n, out.n = Dim;
+    out.c = to, out.m = n, out.n = Dim, out.ldc = ld;
     kbki_wg_finish<T, Dim>(out, row, 0, o);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
@@ -13522,9 +13905,9 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
-        why = !kbki_aligned(from[i], 16)
-                  ? KBKI_TEXT_TMA_HEADS
-                  : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i], 3)
+                  : KBKI_TEXT_TMA_HEADS;
     return why;
 }
 // Launches the kernel of a variant with `groups` consumer warpgroups and a ring of `slots` slots for K and V.
@@ -13571,9 +13954,10 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
     H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
     ping-pong schedule, because it took 1 to 2 % longer. */
-template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
+template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
+struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
-    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
+    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64, strides = Strides;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
@@ -13664,10 +14048,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head) {
+                                             const kbki_map* map, int tile, int head, int span) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
+    kbki_fa_fetch<Plan::panels, Plan::strides>(to, map, full, tile * Plan::keys, Plan::keys, head, span);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13688,7 +14072,7 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, item.head);
+                               &maps.k, tile, item.head, work.io.span);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13699,10 +14083,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head);
+                if (rows)
+                    kbki_fa_fetch<Plan::panels, Plan::strides>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head,
+                                                               work.io.span);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, item.head);
+                               &maps.v, tile, item.head, work.io.span);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -13895,8 +14281,11 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         kbki_fa_out out = {};
         bool first, fresh = true;
         auto store = [&]() {
-            kbki_fa_finish<T, Plan::dim>(work.io.o + out.head * work.io.rows * Plan::dim, out.row, (int)work.io.rows,
-                                         out.inv, o);
+            const kbki_attn<T>& io = work.io;
+            const int64_t at =
+                Plan::strides ? kbki_attn_head(io.step[3], io.span, out.head) : out.head * io.rows * Plan::dim;
+            kbki_fa_finish<T, Plan::dim>(io.o + at, out.row, (int)io.rows, out.inv, o,
+                                         Plan::strides ? io.step[3].x : Plan::dim);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14066,6 +14455,9 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
+// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14073,10 +14465,12 @@ const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_strea
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
+    const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
-    return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
-                            : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
+    const bool wide = a->s.cols == 128;
+    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 
@@ -14089,6 +14483,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
     do, q, k, v, o, dq, dk, dv: batch x heads x S x d     lse: result of the forward pass     causal: keys j <= i only
+    strides as in the forward pass, in rung flashws
     flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
@@ -14196,14 +14591,17 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
+    int span;          // heads per batch element; 0 if all tensors are contiguous
+    longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
-template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io) {
+template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
     memset(io, 0, sizeof *io);
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
     io->dout = (const T*)a->in[0], io->q = (const T*)a->in[1], io->k = (const T*)a->in[2];
     io->v = (const T*)a->in[3], io->o = (const T*)a->in[4], io->lse = (const float*)a->in[5];
     io->dq = (T*)a->out[0], io->dk = (T*)a->out[1], io->dv = (T*)a->out[2];
+    if ((why = kbki_attn_steps(&a->s, 9, strides, io->step, &io->span)) != NULL) return why;
     io->rows = a->s.rows, io->causal = a->s.causal, io->scale = 1.0f / sqrtf((float)a->s.cols);
     io->vector = 1;
     for (int i = 0; i < 5; i++) {
@@ -14214,6 +14612,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
         if (!kbki_aligned(a->out[i], sizeof(T))) return KBKI_TEXT_ALIGN;
         io->vector &= kbki_aligned(a->out[i], 16);
     }
+    for (int i = 0; i < 9; i++) io->vector &= kbki_attn_even(io->step[i]);
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
@@ -14459,24 +14858,26 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 // exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
 // Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim>
-__global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat,
-                                                        float* sums, int64_t heads, int64_t n, int vector) {
+__global__ void __launch_bounds__(256)
+    kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat, float* sums, int64_t heads, int64_t n,
+                     int vector, int span, longlong3 dout_step, longlong3 o_step) {
     constexpr int Lanes = Dim / 8;
     int64_t padded = (n + 63) / 64 * 64;
     int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) / Lanes, head = at / padded, row = at % padded;
     int lane = threadIdx.x % Lanes;
     bool in = row < n && head < heads;
-    int64_t from = (head * n + row) * Dim + lane * 8;
+    dout += kbki_attn_head(dout_step, span, (int)head) + row * dout_step.x + lane * 8;
+    o += kbki_attn_head(o_step, span, (int)head) + row * o_step.x + lane * 8;
     float sum = 0;
     if (in && vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
-        x.load_cached(dout + from), y.load(o + from);
+        x.load_cached(dout), y.load(o);
         x.get(f), y.get(g);
 #pragma unroll
         for (int k = 0; k < 8; k++) sum = fmaf(f[k], g[k], sum);
     } else if (in) {
-        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[from + k]), kbki_float(o[from + k]), sum);
+        for (int k = 0; k < 8; k++) sum = fmaf(kbki_float(dout[k]), kbki_float(o[k]), sum);
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
@@ -14493,10 +14894,10 @@ __global__ void __launch_bounds__(256) kbki_attn_stat_k(const T* dout, const T* 
 // Last kernel of variants `flashmma` and `flashws`: converts the sums of dq from the layout of the main kernel's
 // accumulators to rows of dq.
 template <class T, int Dim>
-__global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector) {
+__global__ void __launch_bounds__(Dim * 2)
+    kbki_attn_dq_k(const float* sums, T* dq, int n, float scale, int vector, int span, longlong3 step) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (n + 63) / 64, warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
-    int64_t head = blockIdx.x / tiles;
     const float4* from =
         reinterpret_cast<const float4*>(sums) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
     float4 y[8]; // all loads are issued before the first value is used
@@ -14509,8 +14910,9 @@ __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(const float* sums, T* 
         float(&to)[4] = x[f / 4][f % 4];
         to[0] = y[f].x * scale, to[1] = y[f].y * scale, to[2] = y[f].z * scale, to[3] = y[f].w * scale;
     }
-    kbki_attn_write<T, Dim, 4>(dq + (head * n + row) * Dim, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4,
-                               n - row, vector, kbki_attn_lanes());
+    dq += kbki_attn_head(step, span, blockIdx.x / tiles) + row * step.x;
+    kbki_attn_write<T, Dim, 4>(dq, kbki_shared(tile) + warp % 2 * 64 * Dim, x, warp / 2 * 4, n - row, vector,
+                               kbki_attn_lanes(), step.x);
 }
 
 /*  Configuration of variant `flashmma`. A warp keeps 32 keys and processes 32 rows of q at a time, so that
@@ -14749,13 +15151,13 @@ template <class T, int Dim, class Launch>
 const char* kbki_attn_launch_sequence(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
-    kbki_attn_stat_k<T, Dim>
-        <<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads, io.rows, io.vector);
+    kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads,
+                                                              io.rows, io.vector, io.span, io.step[0], io.step[4]);
     const char* why = kbki_launched();
     if (!why) why = launch();
     return why ? why
                : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io.sum, io.dq, (int)io.rows,
-                             io.scale, io.vector);
+                             io.scale, io.vector, io.span, io.step[6]);
 }
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
@@ -14823,9 +15225,10 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Loads a tile of K, V, Q or dO by TMA, in boxes of 64 rows by 64 columns. Only one thread calls kbki_fab_load.
 template <int Lines, int Panels>
-__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
+__device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head,
+                                              int batch) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
-        kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
+        kbki_tma_load_4d(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head, batch);
 }
 // Declares registers as undefined before a product writes to them. Without this declaration, ptxas sees other
 // writes to these registers while the product is in flight, and serialises the product.
@@ -14877,7 +15280,7 @@ __global__ void __launch_bounds__(384, 1)
     kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
                                 const float2* stats, float* sums, T* dk_out, T* dv_out, int heads, int n, float scale,
-                                int causal, int span) {
+                                int causal, int span, int heads_of_batch, longlong3 dk_step, longlong3 dv_step) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     // Rows: rows of a tile of Q or dO; each warpgroup computes 64 x 64 elements of dq per tile
     constexpr int Rows = 8192 / Dim, Panels = Dim / 64, KeyBytes = 128 * Dim * 2, RowBytes = Rows * Dim * 2;
@@ -14915,21 +15318,23 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
+            const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned stat_bytes = (unsigned)min(Rows, lines * 64 - row) * 8;
                 kbki_bar_wait(bar.empty + slot, parity ^ 1);
                 kbki_bar_expect(bar.q_full + slot, RowBytes + stat_bytes);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, bar.q_full + slot, row, head);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, bar.q_full + slot, row, in_batch,
+                                            batch);
                 kbki_bar_expect(bar.dout_full + slot, RowBytes);
                 kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, bar.dout_full + slot, row,
-                                            head);
+                                            in_batch, batch);
                 if (row == row0) {
                     kbki_bar_wait(&bar.keys_empty, ~round & 1);
                     kbki_bar_expect(&bar.k_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base, &map_k, &bar.k_full, key0, head);
+                    kbki_fab_load<128, Panels>(base, &map_k, &bar.k_full, key0, in_batch, batch);
                     kbki_bar_expect(&bar.v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &bar.v_full, key0, head);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &bar.v_full, key0, in_batch, batch);
                 }
                 // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
                 // kernel, because they add to dq only after the statistics of rows have arrived.
@@ -15042,8 +15447,10 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
         kbki_fa_arrive(bar.empty + (slot ^ 1)), kbki_fa_arrive(&bar.keys_empty);
-        kbki_fa_finish<T, Dim>(dk_out + (int64_t)head * n * Dim, key0 + group * 64, n, { scale, scale }, dk);
-        kbki_fa_finish<T, Dim>(dv_out + (int64_t)head * n * Dim, key0 + group * 64, n, { 1, 1 }, dv);
+        kbki_fa_finish<T, Dim>(dk_out + kbki_attn_head(dk_step, heads_of_batch, head), key0 + group * 64, n,
+                               { scale, scale }, dk, dk_step.x);
+        kbki_fa_finish<T, Dim>(dv_out + kbki_attn_head(dv_step, heads_of_batch, head), key0 + group * 64, n, { 1, 1 },
+                               dv, dv_step.x);
         // kbki_follow_me is called late, so that waiting CTAs of the next kernel (PDL) do not occupy SMs
         if (round + 1 == rounds) kbki_follow_me();
     }
@@ -15056,26 +15463,27 @@ template <class T, int Dim> const char* kbki_fab_launch(const kbki_attn_back<T>&
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const auto kernel = kbk_attention_bwd_flashws_k<T, Dim>;
-    const T* const from[4] = { io.q, io.k, io.v, io.dout };
+    const T* const from[4] = { io.dout, io.q, io.k, io.v };
     kbki_map maps[4];
     const char* why = kbki_needs_hopper();
     if (!io.causal || span < 1) span = 1;
     if (span > io.heads) span = io.heads;
     for (int i = 0; i < 4 && !why; i++)
-        why = kbki_aligned(from[i], 16)
-                  ? kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, maps + i)
-                  : "TMA needs do, q, k and v aligned to 16 bytes: use flashmma";
+        why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, Dim, io.step[i], 64, maps + i)
+                  : "TMA needs do, q, k and v, and their strides, aligned to 16 bytes: use flashmma";
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (stay && ctas > kbki_sms()) ctas = kbki_sms();
     return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
-        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[0], maps[1], maps[2], maps[3], io.stat,
-                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span);
+        return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[1], maps[2], maps[3], maps[0], io.stat,
+                           io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span, io.span,
+                           io.step[7], io.step[8]);
     });
 }
 template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
+    const char* why = kbki_attn_back_args(a, &io, true);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
@@ -15171,7 +15579,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif
 }
 
-#define KBK_CANDIDATES 6 // configurations that kbk_tune measures
+#define KBK_CANDIDATES 12 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
 typedef struct kbk_candidate { // one of the configurations that kbk_tune measures, and the launch that uses it
@@ -15240,7 +15648,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     for (int i = 0; i < n; i++) {
         char name[24];
         c[i] = c[0], c[i].choice.by = by[i], ns[i] = NAN;
-        snprintf(c[i].name, sizeof c[i].name, "%s%s", kbki_wg_name(by[i].way, name), by[i].split ? " split-K" : "");
+        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name), by[i].split);
     }
     cudaError_t e = cudaDeviceSynchronize();
     if (e != cudaSuccess) return kbki_error(e);
@@ -15315,8 +15723,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
 // error.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// kbk_to_doubles converts stored elements to doubles, like kbk_widen. kbk_from_doubles converts doubles to stored
-// elements, like kbk_narrow.
+// kbk_to_doubles is kbk_widen; kbk_from_doubles is kbk_narrow.
 KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
 KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
 // Checks output k as kbk_verify does. Returns 1 if the output is correct, else 0.

@@ -47,13 +47,13 @@ for f in "$tmp"/*-[0-9]*.c "$tmp"/*-[0-9]*.cpp "$tmp"/*-[0-9]*.cu; do
     programs=$((programs + 1))
     case $f in
     *.c)
-        check "$name compiles" $CC -std=c11 $level -Wall -Wextra -Werror -I. -Iexamples/addons "$f" -o "$tmp/program" $libs || continue
+        check "$name compiles" $LEAN_CC -std=c11 $level -Wall -Wextra -Werror -I. -Iexamples/addons "$f" -o "$tmp/program" $libs || continue
         run "$tmp/program" --fast --no-progress
         check_rc "$name runs" 0
         ;;
     *.cpp)
         if ! have $CXX; then skip "$name: no C++ compiler" && continue; fi
-        check "$name compiles" $CXX -std=c++11 $level -Wall -Wextra -Werror -I. -Iexamples/addons "$f" -o "$tmp/program" $libs || continue
+        check "$name compiles" $LEAN_CXX -std=c++11 $level -Wall -Wextra -Werror -I. -Iexamples/addons "$f" -o "$tmp/program" $libs || continue
         run "$tmp/program" --fast --no-progress
         check_rc "$name runs" 0
         ;;
@@ -153,11 +153,11 @@ if [ -z "$block" ]; then
 elif ! have cmake; then
     skip "no cmake: README.md's lines of CMake are not run"
 else
-    cmake_builds C bench.c "-DCMAKE_C_COMPILER=$CC"
+    cmake_builds C bench.c "-DCMAKE_C_COMPILER=$LEAN_CC"
     if [ -z "$NVCC" ]; then
         skip "no nvcc: README.md's lines of CMake are not run for a .cu file"
     elif everything; then
-        cmake_builds "C CUDA" bench.cu "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CUDA_COMPILER=$(command -v "$NVCC")"
+        cmake_builds "C CUDA" bench.cu "-DCMAKE_C_COMPILER=$LEAN_CC" "-DCMAKE_CUDA_COMPILER=$(command -v "$NVCC")"
     fi
 fi
 

@@ -1588,12 +1588,13 @@ class Plain:
         return found
 
 
-SCALARS = ("bool", "int", "unsigned", "int64_t", "uint32_t", "uint64_t", "size_t", "float", "double",
+SCALARS = ("bool", "int", "unsigned", "int64_t", "uint32_t", "uint64_t", "size_t", "float", "double", "longlong3",
            "const __grid_constant__ CUtensorMap")
 
 
 def parameters_of(items):
-    """A valid parameter is a number, a tensor map, or a pointer to a type that the header does not define."""
+    """A valid parameter is a number, a vector of numbers, a tensor map, or a pointer to a type that the header does not
+    define."""
     c, found = [t for i in items if "__global__" in i.text for t in code_kept(i.text)], []
     for at in (i for i, t in enumerate(c) if t.text == "__global__"):
         while c[at].text != "(":

@@ -2,9 +2,10 @@
 # lib.sh - functions that the shell tests share; POSIX sh. A test runs in the root of the repository and includes
 # lib.sh with the dot command. A test calls one of the functions below for each behaviour, and ends with finish.
 # tests/run.sh and the Makefile set CC CXX NVCC ARCHFLAGS BUILD TEST_ALL. TEST_ALL is 1 in make test-all; otherwise
-# a test may run only a representative part of its checks.
+# a test may run only a representative part of its checks. LEAN_CC and LEAN_CXX are the compilers that
+# take least time without optimisation, for programs of which only the behaviour is tested.
 
-: "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_ALL:=}"
+: "${CC:=cc}" "${CXX:=c++}" "${LEAN_CC:=$CC}" "${LEAN_CXX:=$CXX}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_ALL:=}"
 passed=0 failed=0 skipped=0
 me=$(basename "$0" .sh)
 tmp=$BUILD/test/$(basename "$(dirname "$0")")/$me.d

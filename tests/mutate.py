@@ -6,6 +6,7 @@
     python3 tests/mutate.py --seed 7 --count 20   20 mutants with another seed
     python3 tests/mutate.py --only cli --count 9  mutants of one section
     python3 tests/mutate.py --at 3100:delete      mutants of one line, of one kind
+    python3 tests/mutate.py --tests 'host/(stats|plan)$'    only the tests whose names match
     python3 tests/mutate.py --list                lists the mutants without compiling them
     python3 tests/mutate.py --again FILE          the mutants that survived in an earlier --json FILE, on the same header
     python3 tests/mutate.py --coverage            lists the lines that no test executes, by section
@@ -462,7 +463,7 @@ def watch(p, end, to_the_end):
 
 class Tests:
 
-    def __init__(self, root, scratch, source, jobs):
+    def __init__(self, root, scratch, source, jobs, chosen):
         self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
         self.names, self.costs = [], {}
         self.store, self.headers = os.path.join(scratch, "learnt.json"), os.path.join(scratch, "headers")
@@ -473,7 +474,9 @@ class Tests:
             f.write(source.text)
         folder = os.path.join(root, "tests")
         for f in sorted(glob.glob(folder + "/host/*.c")) + sorted(glob.glob(folder + "/cli/*.sh")):
-            self.names.append(os.path.relpath(f, folder).rsplit(".", 1)[0])
+            name = os.path.relpath(f, folder).rsplit(".", 1)[0]
+            if re.match(chosen, name):
+                self.names.append(name)
         self.known, self.unused = {}, {}
 
     def mark(self, name):
@@ -558,6 +561,7 @@ class Tests:
         return True
 
     def look(self, bench, name, mark):
+        shutil.rmtree(os.path.join(bench.folder, "build"), ignore_errors=True)  # built for the coverage of another test
         bench.put(self.source.text)
         fails, seconds = None, 0
         for _ in range(3):
@@ -766,6 +770,7 @@ def arguments():
     p.add_argument("--skip", type=int, default=0, help="skips the first SKIP of the drawn mutants")
     p.add_argument("--only", action="append", help="mutates only the section with this tag; repeatable")
     p.add_argument("--at", help="LINE or LINE:KIND; kinds: " + " ".join(KINDS))
+    p.add_argument("--tests", default="", help="uses only the tests whose names match this regular expression")
     p.add_argument("--list", action="store_true")
     p.add_argument("--again", help="a --json file")
     p.add_argument("--coverage", action="store_true")
@@ -804,7 +809,7 @@ def main():
         for _, m in zip(range(args.count), candidates):
             print(f"{m.section:<11} {m.line:>6}  {m.kind:<7} {m.words(source)}")
         return 0
-    tests = Tests(args.root, args.scratch, source, args.jobs)
+    tests = Tests(args.root, args.scratch, source, args.jobs, args.tests)
     tests.learn(args.anew)
     for name, why in {n: why for (n, _), why in tests.unused.items()}.items():
         print(f"not used: {name} fails without any mutation: {why}")

@@ -14,6 +14,8 @@ contains one of the given words or phrases; the exit code is then 1 if a sentenc
 """
 import argparse
 import ast
+import bisect
+import functools
 import inspect
 import io
 import random
@@ -122,17 +124,24 @@ def comment_lines(ending, text):
     return {i for i, (old, new) in enumerate(zip(lines, bare), 1) if old.strip() and not new.strip()}
 
 
-def in_place(path, line, sentence, piece):
-    """Returns a sentence with its paragraph `piece`, which begins at `line`, and the next three lines of code."""
+@functools.lru_cache
+def lines_of(path):
+    """Returns the lines of a file, and its lines of code: (number, line)."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
-    ending, lines = path.rsplit('.', 1)[-1], text.split('\n')
-    comments = comment_lines(ending, text)
-    first = line - lines[line - 1].lstrip().startswith('"""')  # the line above a docstring names its function
-    rest = [s for i, s in enumerate(lines, 1) if i >= first and s.strip() and i not in comments]
-    code = '' if ending == 'md' else ''.join(f'    | {s}\n' for s in rest[:3])
+    lines, comments = text.split('\n'), comment_lines(path.rsplit('.', 1)[-1], text)
+    return lines, [(i, s) for i, s in enumerate(lines, 1) if s.strip() and i not in comments]
+
+
+def in_place(path, line, sentence, piece):
+    """Returns a sentence with its paragraph `piece`, which begins at `line`, and the next three lines of code."""
+    lines, code = lines_of(path)
+    # the line above a docstring names its function
+    first = line - lines[min(line, len(lines)) - 1].lstrip().startswith('"""')
+    at = bisect.bisect_left(code, (first,))
+    after = [] if path.endswith('.md') else [f'    | {s}\n' for _, s in code[at:at + 3]]
     marked = textwrap.fill(piece.replace(sentence, f'[[{sentence}]]', 1), 110, break_long_words=False)
-    return f'{path}:{line}\n' + textwrap.indent(marked, '    ') + '\n' + code
+    return f'{path}:{line}\n' + textwrap.indent(marked, '    ') + '\n' + ''.join(after)
 
 
 def sentences(path):

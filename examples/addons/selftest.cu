@@ -846,11 +846,14 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
     }
 }
 
+#ifndef KBI_BAR_ROUNDS
+#define KBI_BAR_ROUNDS "40"
+#endif
 static void kbi_bar_rivals(kbi_bars* b, const char* way, const char* size) {
     char arguments[200];
     bool option = b->gpu && !kbi_is(way, "cold");
     snprintf(arguments, sizeof arguments,
-             "--op " KBI_PROOF_OPERATIONS " --size %s --fast --precision 0.5 --rounds 40 %s%s", size,
+             "--op " KBI_PROOF_OPERATIONS " --size %s --fast --precision 0.5 --rounds " KBI_BAR_ROUNDS " %s%s", size,
              option ? "--" : "", option ? way : "");
     if (!kbi_bars_run(b, way, arguments)) return;
     kbi_bar_sort(b, way, 0);

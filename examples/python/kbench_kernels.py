@@ -94,6 +94,7 @@ class _Shape(C.Structure):
         ("layout", C.c_int),
         ("sequential", C.c_int),
         ("seed", C.c_uint64),
+        ("strides", C.c_int64 * 3 * _MOST_TENSORS),
     ]
 
 
@@ -444,6 +445,7 @@ class _View(NamedTuple):
     contiguous: bool
     address: int
     device: Optional[int]  # number of the GPU that holds the array; None: the array is in host memory
+    strides: Tuple[int, ...] = ()  # of each dimension, in elements; (): not known
 
 
 _TYPESTR = {"f2": "f16", "f4": "f32", "f8": "f64", "i4": "i32", "i8": "i64"}
@@ -464,7 +466,7 @@ def _view(x: Any) -> Optional[_View]:
         name = str(x.dtype).replace("torch.", "")
         device = (x.device.index or 0) if x.is_cuda else None
         return _View(
-            "torch", x, tuple(x.shape), _SHORT.get(name, name), x.is_contiguous(), x.data_ptr(), device
+            "torch", x, tuple(x.shape), _SHORT.get(name, name), x.is_contiguous(), x.data_ptr(), device, x.stride()
         )
     try:
         about = x.__cuda_array_interface__
@@ -474,13 +476,15 @@ def _view(x: Any) -> Optional[_View]:
         name = str(getattr(x, "dtype", about["typestr"]))
         dtype = _SHORT.get(name) or _TYPESTR.get(about["typestr"][1:], name)
         shape, strides = tuple(about["shape"]), about.get("strides")
-        whole = _is_contiguous(shape, strides, int(about["typestr"][2:])) or 0 in shape
+        size = int(about["typestr"][2:])
+        whole = _is_contiguous(shape, strides, size) or 0 in shape
         kind = "cupy" if kbench._module_of(x) == "cupy" else "cuda"
         device = getattr(x, "device", None)
         device = getattr(device, "id", device)
         if not isinstance(device, int):
             device = kbench._library().device()
-        return _View(kind, x, shape, dtype, whole, about["data"][0] or 0, device)
+        steps = tuple(n // size for n in strides or ())
+        return _View(kind, x, shape, dtype, whole, about["data"][0] or 0, device, steps)
     if isinstance(x, (list, tuple, int, float)):
         return _View("list", x, _list_shape(x), "f64", True, 0, None)
     try:
@@ -490,7 +494,8 @@ def _view(x: Any) -> Optional[_View]:
             return _View("host", x, tuple(x.shape), _SHORT.get(str(x.dtype), str(x.dtype)), True, 0, None)
         return _view_by_dlpack(x)
     dtype = _FORMATS.get(seen.format, seen.format)
-    return _View("host", x, tuple(seen.shape or ()), dtype, seen.c_contiguous, 0, None)
+    steps = tuple(n // seen.itemsize for n in seen.strides or ())
+    return _View("host", x, tuple(seen.shape or ()), dtype, seen.c_contiguous, 0, None, steps)
 
 
 def _view_by_dlpack(x: Any) -> Optional[_View]:
@@ -502,7 +507,8 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     strides = [tensor.bits // 8 * n for n in tensor.strides[: tensor.ndim]] if tensor.strides else None
     whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
     if device is not None:
-        return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
+        steps = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else ()
+        return _View("cuda", (x, capsule), shape, dtype, whole, address, device, steps)
     # an array that is not contiguous gets size 0, and the caller rejects it
     size = math.prod(shape) * (tensor.bits // 8) if whole else 0
     block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
@@ -620,17 +626,18 @@ class _Signature(NamedTuple):
     text: str
     inputs: List[Tuple[str, Dims]]
     outputs: List[Tuple[str, Dims]]
+    strided: List[bool]  # for all inputs, then all outputs: whether the tensor may have strides
 
 
 def _parse(text: str) -> _Signature:
     def side(part: str) -> List[Tuple[str, Dims]]:
         return [
-            (name, tuple(d for d in dims.split(",") if d))
+            (name, tuple(d for d in re.split("[,|]", dims) if d))
             for name, dims in re.findall(r"(\w+)\[([^]]*)\]", part)
         ]
 
     left, right = text.split("->")
-    return _Signature(text, side(left), side(right))
+    return _Signature(text, side(left), side(right), ["|" in dims for dims in re.findall(r"\[[^]]*\]", text)])
 
 
 def _options(text: str) -> Dict[str, Any]:
@@ -708,7 +715,7 @@ class Operation:
     @property
     def signature(self) -> str:
         """Returns the inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]". The * stands for any
-        number of dimensions."""
+        number of dimensions. Dimensions before a bar may have strides, for example "A[M|K]"."""
         return self._parsed("nn").text
 
     @property
@@ -738,9 +745,9 @@ class Operation:
     def _parsed(self, layout: str) -> _Signature:
         text = self._text.partition(";")[0]
         if self.family == "gemm" and layout == "nt":
-            text = text.replace("K,N]", "N,K]")
+            text = text.replace("K|N]", "N|K]")
         if self.family == "gemm" and layout == "tn":
-            text = text.replace("M,K]", "K,M]")
+            text = text.replace("M|K]", "K|M]")
         return _parse(text)
 
     def __repr__(self) -> str:
@@ -878,6 +885,8 @@ class Operation:
         if self.name == "null_run":
             letters["*"] = (1,)
         shape = self._shape_of(letters, chosen)
+        for i, view in enumerate(views):
+            _keep_strides(shape, signature, i, view)
         return _Fit(shape, dtype, views, letters, signature, self._tensors(shape), chosen)
 
     # --- formulas and oracle
@@ -921,9 +930,25 @@ class Operation:
             raise AssertionError(f"{self.name}: {text}")
 
 
-def _whole(operation: Operation, fit: _Fit) -> None:
-    for (name, _), view in zip(fit.signature.inputs, fit.views):
-        if not view.contiguous:
+def _keep_strides(shape: _Shape, signature: _Signature, tensor: int, view: _View) -> bool:
+    """Stores the strides of a tensor in the shape. Returns whether a kernel can access the tensor: it is contiguous, or
+    it may have strides, and its last dimension is contiguous."""
+    if view.contiguous:
+        return True
+    if not signature.strided[tensor] or not view.strides or (view.strides[-1] != 1 and view.shape[-1] != 1):
+        return False
+    for d, (size, step) in enumerate(zip(view.shape[-2::-1], view.strides[-2::-1])):
+        if size > 1:
+            shape.strides[tensor][d] = step
+            if step < 1:
+                return False
+    return True
+
+
+def _whole(operation: Operation, fit: _Fit, launch: bool = False) -> None:
+    for i, ((name, _), view) in enumerate(zip(fit.signature.inputs, fit.views)):
+        readable = launch or kbench._module_of(view.value) in ("torch", "cupy", "numpy")
+        if not (readable and _keep_strides(_Shape(), fit.signature, i, view) or view.contiguous):
             raise Error(f"{operation.name}: {name} is not contiguous. Pass {name}.contiguous(), or a copy.")
 
 
@@ -1277,7 +1302,8 @@ class Kernel(Operation):
                 continue
             view = _view(x)
             shape, dtype = fit.output_shape(k), fit.output_dtype(k)
-            if view is None or view.shape != shape or view.dtype != dtype or not view.contiguous:
+            good = view is not None and view.shape == shape and view.dtype == dtype
+            if not good or not _keep_strides(fit.shape, fit.signature, len(fit.views) + k, view):
                 raise Error(
                     f"{self.name}: {names[k]} in out= has to be {_shape_text(shape)} of {dtype}, contiguous"
                     + ("" if view is None else f"; it is {_shape_text(view.shape)} of {view.dtype}")
@@ -1293,7 +1319,7 @@ class Kernel(Operation):
                 f"{self.name} {self.implementation} takes {', '.join(self.dtypes)}, not {fit.dtype}"
                 + (f"; implementations in {fit.dtype} are {others}" if others else "")
             )
-        _whole(self, fit)
+        _whole(self, fit, launch=True)
         if self.name in ("h2d_run", "d2h_run") and any(v.kind != "torch" for v in fit.views):
             raise Error(
                 f"{self.name} takes only torch tensors, because only they tell whether host memory is pinned."

@@ -18,7 +18,7 @@ copied() {
     line=$(sed -nE 's,^    (cc|nvcc) (.*) && \./.*,\1 \2,p' "examples/$1" | sed 's,-I\. examples/,,')
     exe=$dir/$(echo "$line" | sed -nE 's/.* -o ([^ ]*).*/\1/p')
     case $line in
-    cc\ *) line="$CC $(echo "${line#cc }" | sed "$plainly") -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
+    cc\ *) line="$LEAN_CC $(echo "${line#cc }" | sed "$plainly") -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
     nvcc\ *) line="$NVCC $(echo "${line#nvcc }" | sed "$plainly")" ;;
     *) fail "examples/$1: the first comment has no command that builds the example" && return 1 ;;
     esac

@@ -3,7 +3,7 @@
 # Tests options that a program adds (kb_add_options), and the message about options of missing add-ons.
 . tests/lib.sh
 
-build "options.c" $CC -O0 -I. tests/cli/program_options.c -o "$tmp/options" $libs
+build "options.c" $LEAN_CC -O0 -I. tests/cli/program_options.c -o "$tmp/options" $libs
 options=$tmp/options
 TELL=1 && export TELL
 run "$options" --list --tsv a.tsv --level=7

@@ -16,7 +16,7 @@ include=$(cuda_headers)
 if [ -z "$include" ]; then
     skip "no cuda_runtime_api.h (beside nvcc, in CUDA_HOME, in /usr/local/cuda)"
 else
-    check "the virtual GPU as a library" $CC -O0 -shared -fPIC -DKBENCH_SHARED -DKBENCH_CUDA \
+    check "the virtual GPU as a library" $LEAN_CC -O0 -shared -fPIC -DKBENCH_SHARED -DKBENCH_CUDA \
         -isystem "$include" -I. -Itests -Itests/host tests/cli/python/virtual.c -o "$tmp/libvirtual.so" $libs &&
         run env KBENCH_LIB="$PWD/$tmp/libvirtual.so" "$PYTHON" tests/cli/python/virtual.py && counted "virtual.py"
 fi

@@ -36,7 +36,7 @@ except kbench.Error as e: print("Error:", e)'
 check_out "kbench.py alone" 'int/impl=int'
 check_out "kbench.py alone: kernels" 'Error: kbench.kernels is in kbench_kernels.py, which is not there'
 run "$PYTHON" examples/python/kbench_kernels.py --list
-check_out "--list" '^matmul fwd  A\[M,K\] B\[K,N\] -> C\[M,N\]'
+check_out "--list" '^matmul fwd  A\[M|K\] B\[K|N\] -> C\[M|N\]'
 run "$PYTHON" examples/python/kbench_kernels.py --op softmax
 check_rc "no GPU" 2
 check_err "no GPU" 'error: kernels run on a GPU'

@@ -8,7 +8,7 @@
 suite
 # the Makefile compiles the suite in two parts; each operation must be in one of them
 if everything; then
-    for part in 1 2; do build "part $part" $CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
+    for part in 1 2; do build "part $part" $LEAN_CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
     build "both parts" $CC "$tmp/part1.o" "$tmp/part2.o" -o "$tmp/parts" $libs
     for what in --list-ops "--list --size small"; do
         "$suite" $what > "$tmp/of_whole"

@@ -7,7 +7,7 @@
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
 
 program table tests/cli/table.c
-build "shows.c" $CC -O0 -I. -Itests tests/cli/table_from_file.c -o "$tmp/shows" $libs
+build "shows.c" $LEAN_CC -O0 -I. -Itests tests/cli/table_from_file.c -o "$tmp/shows" $libs
 reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"

@@ -146,7 +146,8 @@ static int found(const char* what, const char* kind, size_t at) {
     return 1;
 }
 
-// Returns the code point at p, and stores its length in bytes; 0 bytes: invalid UTF-8.
+// Returns the code point at p, and stores its length in bytes; 0 bytes: invalid UTF-8. This decoder is independent
+// of kbench.h.
 static int decoded(const unsigned char* p, const unsigned char* end, unsigned* code) {
     int n = *p < 0x80 ? 1 : *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
     *code = n == 1 ? *p : n ? *p & (0xffu >> (n + 1)) : 0;

@@ -109,7 +109,7 @@ fi
 
 # --- the source of the fill kernel, run on the host, gives the same bits
 build "fill.cu" $NVCC -O2 -fmad=false -Xcompiler -ffp-contract=off -c tests/ptx/fill.cu -o "$tmp/fill_cu.o"
-build "fill.c" $CC -std=gnu11 $(everything && echo -O2 || echo -O0) -ffp-contract=off -Wall -Wextra -Werror -I. -Itests -c tests/ptx/fill.c -o "$tmp/fill.o"
+build "fill.c" $LEAN_CC -std=gnu11 $(everything && echo -O2 || echo -O0) -ffp-contract=off -Wall -Wextra -Werror -I. -Itests -c tests/ptx/fill.c -o "$tmp/fill.o"
 build "fill" $NVCC "$tmp/fill.o" "$tmp/fill_cu.o" -o "$tmp/fill"
 run "$tmp/fill"
 sed '$d' "$out"

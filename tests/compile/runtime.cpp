@@ -180,6 +180,9 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t) {
     runtime_memset = { to, value, bytes };
     return cudaSuccess;
 }
+cudaError_t cudaMemset2DAsync(void* to, size_t, int value, size_t width, size_t, cudaStream_t stream) {
+    return cudaMemsetAsync(to, value, width, stream);
+}
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, const void* p) {
     memset(a, 0, sizeof *a);
     auto at = pinned().upper_bound((char*)p);

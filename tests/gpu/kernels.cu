@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests every variant in the table of kbench_kernels.cuh in every element type. The outputs must match the oracle.
-   The tests use odd shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A
+   The tests use odd shapes, strides, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A
    variant must write all of its outputs and nothing else, leave its inputs unchanged, support capture into a CUDA
    graph, and be bitwise reproducible. A variant must return an error for a case that it does not support.
 
@@ -16,6 +16,7 @@
                         GPU's memory, without --quick and --sanitize
        --sanitize       for compute-sanitizer, which is slow: a few small shapes, one seed, no graphs; every
                         tensor ends at the end of its allocation, so that reading past it is detected
+       --strides        only the shapes with strides
        --faults         arguments that kbk_launch rejects, empty shapes, and one with rows that are not aligned to
                         16 bytes; takes a minute under compute-sanitizer
        --count          launches everything and checks nothing, for tests/compile/launched.sh, whose simulated
@@ -33,7 +34,7 @@
 #endif
 
 static int passed, failed, skipped;
-static int quick, large, sanitize, counting, faults, jobs, job_index;
+static int quick, large, sanitize, counting, faults, strides, jobs, job_index;
 static int capability; // compute capability times ten
 static const char* only;
 // Memory shared by all jobs (worker processes). taken: number of parts of the work that any job has taken.
@@ -101,8 +102,10 @@ typedef struct {
     double* values;
     // host memory: magnitudes from which the tolerance of an output is computed
     double* scales;
-    // host memory; raw: bytes of an input; got: bytes of the tensor that were copied back from the device
+    // host memory; raw: bytes of an input, with 0xFF between its elements if the tensor has strides; got: bytes of
+    // the tensor that were copied back from the device
     char *raw, *got;
+    kbk_layout layout;
     // first guard, alignment, tensor, second guard; in host memory if the operation needs this tensor there
     char* dev;
     char *pinned, *pageable; // host memory, page-locked and pageable
@@ -247,6 +250,14 @@ static size_t front(const job* j, const side* x, int shift) {
     return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * off);
 }
 
+// Copies the elements of a tensor from an array without gaps to the places that the strides give, or back.
+static void spread(const side* x, int dtype, char* strided, char* dense, int back) {
+    const size_t size = (size_t)kbk_kind_size(x->t.kind, dtype);
+    for (int64_t i = 0; i < x->t.count; i++) {
+        char *p = strided + (size_t)kbk_offset(&x->layout, i) * size, *q = dense + (size_t)i * size;
+        memcpy(back ? q : p, back ? p : q, size);
+    }
+}
 static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -256,7 +267,9 @@ static int prepare(job* j) {
         side* x = &j->x[k];
         x->t = t[k];
         x->slot = x->t.role == KBK_IN ? ins++ : outs++;
-        x->bytes = (size_t)x->t.count * kbk_kind_size(x->t.kind, j->dtype);
+        x->layout = kbk_layout_of(j->op, &j->s, k);
+        const int64_t span = x->t.count ? kbk_offset(&x->layout, x->t.count - 1) + 1 : 0;
+        x->bytes = (size_t)span * kbk_kind_size(x->t.kind, j->dtype);
         x->room = x->bytes + 2 * GUARD + 256;
         if (sanitize) x->room = x->bytes + front(j, x, j->shift);
         if (!counting) {
@@ -286,8 +299,11 @@ static int prepare(job* j) {
     for (int k = 0; k < j->n; k++)
         if (j->x[k].t.role == KBK_IN) {
             side* x = &j->x[k];
-            kbk_narrow(x->t.kind, j->dtype, x->values, x->raw, x->t.count);
-            kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
+            char* dense = (char*)malloc(x->bytes + 1);
+            kbk_narrow(x->t.kind, j->dtype, x->values, dense, x->t.count);
+            kbk_widen(x->t.kind, j->dtype, dense, x->values, x->t.count);
+            memset(x->raw, 0xFF, x->bytes), spread(x, j->dtype, x->raw, dense, 0);
+            free(dense);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
     // adds the rounding error of the scores to the magnitudes that determine the tolerance
@@ -360,8 +376,16 @@ static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* 
         if (why) break;
         if (x->t.role == KBK_IN)
             why = memcmp(x->got + before, x->raw, x->bytes) ? "changed its input" : NULL;
-        else if (x->t.count && (j->fill != INTEGERS || comes_out_exact(j, x)))
-            kbk_verify(&op, j->dtype, &j->s, x->slot, x->got + before, j->out, 0, j->units, r), why = r->why;
+        else if (x->t.count && (j->fill != INTEGERS || comes_out_exact(j, x))) {
+            char *dense = (char*)malloc(2 * x->bytes), *gaps = dense + x->bytes;
+            spread(x, j->dtype, x->got + before, dense, 1);
+            kbk_verify(&op, j->dtype, &j->s, x->slot, dense, j->out, 0, j->units, r), why = r->why;
+            // the memory between the elements must still hold 0xFF
+            memcpy(gaps, x->got + before, x->bytes), memset(dense, 0xFF, x->bytes);
+            spread(x, j->dtype, gaps, dense, 0);
+            if (!why) why = intact(gaps, x->bytes);
+            free(dense);
+        }
     }
     return why;
 }
@@ -379,6 +403,12 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
     KBK_SIZES(PRINT_FURTHER)
     if (j->s.layout || j->s.sequential) printf(", layout %d, sequential %d", j->s.layout, j->s.sequential);
     printf(", %s", fill_name[j->fill]);
+    for (int k = 0; k < j->n; k++) {
+        const int64_t* given = j->s.strides[k];
+        if (!given[0] && !given[1] && !given[2]) continue;
+        printf(", strides of %s %lld %lld %lld", j->x[k].t.name, (long long)given[0], (long long)given[1],
+               (long long)given[2]);
+    }
     if (j->spoiled && v->op->family != KBK_ATTN) printf(" in input %d", j->spoiled);
     printf(", offsets %d and %d, %d apart: %s", offsets[shift].in, offsets[shift].out, offsets[shift].apart, why);
     if (r && r->index >= 0)
@@ -392,6 +422,15 @@ static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, nam
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows == 0 || s->cols == 0) return 0;
+    if (v->op->family == KBK_ATTN && memcmp(s->strides, kbk_shape().strides, sizeof s->strides)) {
+        const int bwd = !strcmp(v->op->dir, "bwd"), tma = !strcmp(v->name, bwd ? "flashws" : "flashpp");
+        if (!tma && (bwd || (strcmp(v->name, "flash") && strcmp(v->name, "flashmma")))) return 1;
+        const kbk_layout first = kbk_layout_of(v->op, s, 0);
+        for (int i = 0; i < (bwd ? 4 : 3); i++) {
+            const kbk_layout l = kbk_layout_of(v->op, s, i);
+            if (tma ? (l.step[1] | l.step[2] | l.step[3]) % 8 : memcmp(l.step, first.step, sizeof l.step)) return 1;
+        }
+    }
     if (v->sm == KBK_SM_90a && v->op->family == KBK_ATTN) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1] | (uintptr_t)a->in[2];
         if (!strcmp(v->op->dir, "bwd")) all |= (uintptr_t)a->in[3];
@@ -407,9 +446,18 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
     if (!tma || !product || !strcmp(v->name, "select") || s->k == 0) return 0;
-    int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
-    bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
-    if (!strcmp(v->name, "tma")) whole &= s->cols % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0; // TMA also stores C
+    const int tf32 = (v->origin & KBK_TF32) != 0;
+    bool whole = !tf32 || s->k % 4 == 0; // tf32 instructions need K-major operands
+    for (int i = 0; i < 2; i++) {
+        const kbk_layout l = kbk_layout_of(v->op, s, i);
+        // tf32 transposes contiguous operands only
+        const bool turned = tf32 && (i ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN);
+        whole = whole && (turned ? !s->strides[i][0] && !s->strides[i][1]
+                                 : (l.size[0] | l.step[1] | l.step[2]) % (tf32 ? 4 : 8) == 0);
+    }
+    // TMA also stores C
+    const kbk_layout c = kbk_layout_of(v->op, s, 2);
+    if (!strcmp(v->name, "tma")) whole &= (c.size[0] | c.step[1]) % 8 == 0 && (uintptr_t)a->out[0] % 16 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
 // The next variant gets the same memory.
@@ -731,6 +779,8 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
+        const int strided = memcmp(s.strides, kbk_shape().strides, sizeof s.strides) != 0;
+        if (strided ? fill != SEED1 : strides) continue;
         if (size == 0 && fill != SEED1) continue;
         if ((sanitize || counting || faults || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!my_part()) continue;
@@ -1120,6 +1170,23 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
         printf("FAIL: %s_%s/%s on an SM with 64 KiB: %s\n", op->name, op->dir, v->name, why ? why : "launched"),
             failed++;
 }
+// Chooses strides for the tensors that may have strides: longer rows, which are 16-byte aligned or not; a gap between
+// matrices; or rows that are followed by rows of other matrices, as in a packed tensor of q, k and v.
+static kbk_shape with_strides(const kbk_op* op, kbk_shape s, int index) {
+    kbk_tensor t[KBK_MAX_TENSORS];
+    for (int i = 0, n = op->tensors(&s, t); i < n; i++) {
+        const kbk_layout l = kbk_layout_of(op, &s, i);
+        // q, k and v have equal strides in two of three cases
+        const int how = (index + 2 * (op->family == KBK_ATTN && index % 3 ? i / 3 : i)) % 5;
+        int64_t* to = s.strides[i];
+        if (l.dims < 2 || how == 2) continue;
+        to[0] = how == 0 ? (l.size[0] + 15) / 8 * 8 : l.size[0] + (how == 1 ? 1 : 64);
+        if (how == 3 && l.dims > 2) to[0] = (l.dims > 3 ? 3 : 1) * l.size[0] * l.size[2], to[1] = l.size[0];
+        if (how == 3 && l.dims > 3) to[2] = l.size[1] * to[0];
+        if (how == 4 && l.dims > 2) to[1] = l.size[1] * to[0] + 8;
+    }
+    return s;
+}
 static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
@@ -1132,6 +1199,7 @@ static void run_attention(const kbk_op* op, int dtype) {
         // the oracle: S^2
         for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++)
             run_shape(op, dtype, s, spoiled, i / 2);
+        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, i), 0, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
@@ -1169,6 +1237,7 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
             spoiled++;
         }
         if (!spoiled) run_shape(op, dtype, s, 0, index);
+        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, index), 0, index);
     }
 }
 static void run_op(const kbk_op* op) {
@@ -1302,6 +1371,8 @@ int main(int argc, char** argv) {
             sanitize = 1;
         else if (!strcmp(argv[i], "--faults"))
             faults = 1;
+        else if (!strcmp(argv[i], "--strides"))
+            strides = 1;
         else if (!strcmp(argv[i], "--count"))
             counting = jobs = 1;
         else if (!strcmp(argv[i], "--jobs") && i + 1 < argc)
@@ -1312,7 +1383,7 @@ int main(int argc, char** argv) {
             only = argv[++i];
         else
             return printf("usage: %s [--op NAME] [--variant NAME] [--quick] [--large] [--sanitize] "
-                          "[--faults] [--count] [--jobs N]\n",
+                          "[--strides] [--faults] [--count] [--jobs N]\n",
                           argv[0]),
                    2;
     }

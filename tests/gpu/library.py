@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.kernels on a GPU with PyTorch. Every operation, direction, implementation and element type runs once on a
 small shape, and is compared with the oracle and with PyTorch in double precision. The script also tests rows that
-are masked or have huge values, gradients against autograd, streams, captured graphs, arrays of other libraries,
+are masked or have huge values, gradients against autograd, strides, streams, captured graphs, arrays of other libraries,
 and five comparisons with PyTorch. Prints FAIL lines and ends with "N passed, N failed"."""
 
 import sys
@@ -285,6 +285,39 @@ def losses():
         check("no backward", "torch.no_grad()" in str(error), error)
 
 
+def strides():
+    """Slices of matrices; and q, k and v inside one tensor, also with gradients, and an output of another layout."""
+    torch.manual_seed(4)
+    for k in kernels:
+        if k.operation == "matmul" and k.dtypes and k.runs_on(capability):
+            dtype = k.dtypes[-1]
+            a, b, c = (torch.randn(n, 320, device="cuda").to(getattr(torch, kk._LONG[dtype])) for n in (96, 128, 96))
+            guarded(f"a slice: {k!r}", lambda: k(a[:, :128], b[:, 8:208], out=c[:, 16:216]))
+            near(f"a slice: {k!r}", c[:, 16:216], a[:, :128].double() @ b[:, 8:208].double(), "tf32" if k.tf32 else dtype)
+    packed = torch.randn(2, 70, 3, 4, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    q, k, v = (x.transpose(1, 2) for x in packed.unbind(2))
+    want = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    (gradient,) = torch.autograd.grad(want.square().sum(), packed)
+    for name in ("flash", "flashmma", "flashpp"):
+        kernel = kernels["attention", "fwd", name]
+        if not kernel.runs_on(capability):
+            continue
+        o = torch.empty(2, 70, 4, 64, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+        lse = torch.empty(2, 4, 70, device="cuda")
+        with torch.no_grad():
+            guarded(f"packed: {name}", lambda: kernel(q, k, v, out=(o, lse)))
+            near(f"packed: {name}", o, want, "bf16")
+    if capability == 90:
+        y = kernels["attention", "fwd", "flashpp"](q, k, v, backward="flashws").o
+        (got,) = torch.autograd.grad(y.float().square().sum(), packed)
+        near("gradient of a packed tensor", got, gradient, "bf16")
+    try:
+        kernels["attention", "fwd", "naive"](q.detach(), k.detach(), v.detach())
+        check("naive rejects strides", False)
+    except kbench.Error as error:
+        check("naive rejects strides", "needs contiguous tensors" in str(error), error)
+
+
 def streams():
     k, x = kernels["softmax", "fwd", "onepass"], torch.randn(64, 1000, device="cuda")
     want = torch.softmax(x, 1)
@@ -388,7 +421,7 @@ def main():
     start = time.time()
     kernels.build()
     print(f"built in {time.time() - start:.0f} s")
-    for part in (every_kernel, masked, gradients, losses, streams, dlpack, foreign, contests):
+    for part in (every_kernel, masked, gradients, losses, strides, streams, dlpack, foreign, contests):
         start = time.time()
         guarded(part.__name__, part)
         print(f"{part.__name__}: {time.time() - start:.1f} s")

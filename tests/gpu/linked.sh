@@ -23,7 +23,7 @@ print(" ".join(r["implementation"] if r["time_ms"] and r["verified"] else "%s %s
                (r["name"], r["status"], r["flags"], r["message"]) for r in json.load(open(sys.argv[1]))))' "$tmp/records.json" 2>&1)" "$want"
 }
 have python3 || { skip "no python3" && finish; }
-timed "05_against_library" "mine warptile mine warptile" "$tmp/05_against_library" --impl mine,warptile
+timed "05_against_library" "mine warptile mine warptile" "$tmp/05_against_library" --impl mine,warptile --size small,large
 timed "one_rung matmul" regblock "$tmp/06_one_rung" matmul regblock 256 128 64 TN bf16
 timed "one_rung softmax" online "$tmp/06_one_rung" softmax online 300 1000
 timed "one_rung softmax bwd" naive "$tmp/06_one_rung" softmax/bwd naive 300 1000 f32

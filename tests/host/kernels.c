@@ -82,13 +82,59 @@ static void test_signatures(void) {
             int64_t count = 1;
             check(strncmp(p, t[k].name, length) == 0 && !t[k].name[length], op->signature);
             check((t[k].role == KBK_IN) == (p < arrow), op->signature);
-            for (p += length + 1; *p != ']'; p += *p == ',') count *= dimension(op, &s, *p++);
+            for (p += length + 1; *p != ']'; p += *p == ',' || *p == '|') count *= dimension(op, &s, *p++);
             p++;
             check(t[k].count == (strcmp(op->name, "null") ? count : 0), op->signature);
         }
         check(*p == 0 || *p == ';', op->signature);
     }
     check(kbk_has_option("x[*] -> y[*]; p=0.1 seed=0", "seed") && !kbk_has_option("p[p] -> y; ap=1", "p"), "options");
+}
+
+// The strides of a packed tensor of q, k and v, of a slice of a matrix, and strides that must be rejected.
+static void test_strides(void) {
+    const kbk_op *matmul = kbk_find_op("matmul", "fwd"), *bmm = kbk_find_op("bmm", "fwd");
+    kbk_shape s = shape(3, 5, 7);
+    kbk_layout l = kbk_layout_of(matmul, &s, 0);
+    check(l.dims == 2 && l.size[0] == 7 && l.size[1] == 3 && kbk_offset(&l, 20) == 20, "layout of a whole matrix");
+    s.layout = KBK_TN, s.strides[0][0] = 4, s.strides[2][0] = 6;
+    l = kbk_layout_of(matmul, &s, 0);
+    check(l.size[0] == 3 && l.size[1] == 7 && kbk_offset(&l, 20) == 6 * 4 + 2, "layout of a slice of A'");
+    check(!kbk_check_shape(matmul, &s), "a slice");
+    check(kbk_layout_of(kbk_find_op("softmax", "fwd"), &s, 0).dims == 0, "a contiguous tensor");
+    // rows of three products beside each other; then one element too few
+    s.batch = 3, s.strides[2][0] = 15, s.strides[2][1] = 5;
+    l = kbk_layout_of(bmm, &s, 2);
+    check(kbk_offset(&l, 44) == 2 * 5 + 2 * 15 + 4 && !kbk_check_shape(bmm, &s), "products beside each other");
+    for (int i = 0; i < 7; i++) {
+        static const int64_t wrong[7][4] = { { 2, 15, 4, 0 },
+                                             { 2, 14, 5, 0 },
+                                             { 2, 4, 0, 0 },
+                                             { 0, -8, 0, 0 },
+                                             { 0, 8, 0, 1 },
+                                             { 3, 8, 0, 0 },
+                                             { 1, (int64_t)1 << 60, 0, 0 } };
+        memset(s.strides, 0, sizeof s.strides);
+        memcpy(s.strides[wrong[i][0]], wrong[i] + 1, sizeof s.strides[0]);
+        check(kbk_check_shape(bmm, &s) != NULL, "strides that must be rejected");
+    }
+    // q inside a tensor of 2 x 3 (sequence) x 3 (q, k, v) x 4 (heads) x 5
+    memset(s.strides, 0, sizeof s.strides);
+    s.batch = 2, s.heads = 4, s.cols = 5, s.strides[0][0] = 60, s.strides[0][1] = 5, s.strides[0][2] = 180;
+    l = kbk_layout_of(kbk_find_op("attention", "fwd"), &s, 0);
+    check(l.dims == 4 && kbk_offset(&l, ((1 * 4 + 2) * 3 + 1) * 5 + 3) == 180 + 2 * 5 + 60 + 3,
+          "q in a packed tensor");
+    check(!kbk_check_shape(kbk_find_op("attention", "fwd"), &s), "q in a packed tensor is valid");
+    s.strides[4][0] = 4;
+    check(kbk_check_shape(kbk_find_op("attention", "fwd"), &s) != NULL, "strides of lse");
+    memset(s.strides, 0, sizeof s.strides);
+    s.strides[0][0] = 8;
+    check(kbk_check_shape(kbk_find_op("softmax", "fwd"), &s) != NULL, "strides of an operation without strides");
+    const kbk_variant* copies = kbk_find("bmm", "fwd", "mmapipe");
+    s.layout = KBK_NN, s.cols = s.k = 8, s.strides[0][0] = 16;
+    check(kbk_workspace(copies, KBK_BF16, &s) == 0, "aligned rows are not copied");
+    s.strides[0][0] = 9;
+    check(kbk_workspace(copies, KBK_BF16, &s) == KBK_TICKETS + 2 * 256, "rows that are not aligned are copied");
 }
 
 /* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors), with two
@@ -609,7 +655,7 @@ static void test_table(void) {
 
 // --- the model that chooses configurations of matmul on compute capability 9.0, and the workspace of split-K
 static kbki_wg_choice choose(const kbk_shape* s, int elem, int64_t batch, int sms) {
-    kbki_wg_choice by = { -1, 0, 0 };
+    kbki_wg_choice by = { -1, 0, 0, 0 };
     check(kbki_wg_choose(s, elem, batch, sms, &by, 1) == 1 && by.way >= 0, "every shape has a configuration");
     return by;
 }
@@ -622,25 +668,25 @@ static void test_choices(void) {
         for (int sms = 78; sms <= KBKI_WG_SMS; sms += 18)
             for (int elem = 1; elem <= 4; elem *= 2)
                 for (int64_t batch = 1; batch <= 7; batch += 6) {
-                    kbki_wg_choice by[2 * KBKI_WG_WAYS];
+                    kbki_wg_choice by[KBKI_WG_CHOICES];
                     kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
                     s.layout = KBK_NT;
-                    const int n = kbki_wg_choose(&s, elem, batch, sms, by, 2 * KBKI_WG_WAYS);
+                    const int n = kbki_wg_choose(&s, elem, batch, sms, by, KBKI_WG_CHOICES);
                     const kbki_wg_way w = kbki_wg_way_of(by[0].way);
-                    const int64_t units = kbki_wg_units(&s, w, batch), slots = sms / w.pair;
+                    const int64_t units = kbki_wg_units(&s, by[0], batch), slots = sms / w.pair;
                     // number of clock cycles if every SM works at peak
                     double work = kbk_matmul_fwd_flops(&s) * (double)batch / (4096.0 * sms) * (elem == 1 ? 0.5 : elem / 2);
                     check(by[0].clocks > work, "the estimated time is not below the time at peak rate");
-                    check(!by[0].split || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1,
+                    check(by[0].split != 1 || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1,
                           "split-K is used only if SMs would be idle");
-                    check(work < 20000 || by[0].split || units * 10 > 8 * slots || elem == 1,
+                    check(work < 20000 || by[0].split || units * 10 > 7 * slots || elem == 1,
                           "most SMs have work, or the product is small");
                     for (int k = 0; k < n; k++) {
                         const kbki_wg_way each = kbki_wg_way_of(by[k].way);
-                        size_t room = kbki_wg_room_bytes(kbki_wg_units(&s, each, batch), kbki_wg_stages(&s, elem),
+                        size_t room = kbki_wg_room_bytes(kbki_wg_units(&s, by[k], batch), kbki_wg_stages(&s, elem),
                                                          each.pair, each.tile_m * each.tile_n);
                         check(each.elem == elem && (!k || by[k].clocks >= by[k - 1].clocks), "best first");
-                        check(!by[k].split || room <= kbki_select_pieces(&s, elem, batch),
+                        check(by[k].split != 1 || room <= kbki_select_pieces(&s, elem, batch),
                               "split-K has workspace in every tunable configuration");
                     }
                     check(choose(&s, elem, batch, sms).clocks == by[0].clocks, "chooses the fastest");
@@ -648,7 +694,7 @@ static void test_choices(void) {
     kbk_shape s = shape(256, 256, 131072), few = s;
     check(choose(&s, 2, 1, KBKI_WG_SMS).split, "few tiles with large K use split-K");
     check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == KBK_TICKETS + kbki_select_pieces(&s, 2, 1) &&
-              kbki_select_pieces(&s, 2, 1) <= KBKI_WG_SMS * 192 * 192 * 4,
+              kbki_select_pieces(&s, 2, 1) <= KBKI_WG_SMS * 256 * 192 * 4,
           "the workspace holds one tile per SM");
     check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
           "mmapipe needs workspace for each split-K slice");
@@ -808,6 +854,7 @@ int main(void) {
     test_tf32();
     test_formulas();
     test_signatures();
+    test_strides();
     test_bytes_are_tensors();
     test_philox();
     test_dropout();

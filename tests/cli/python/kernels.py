@@ -297,6 +297,13 @@ def errors():
     says("dimensions", ["x has shape ()", "too few dimensions"], soft, OnDevice())
     says("K", ["K is 9 here, but 8"], kernels["matmul", "fwd", "naive"], x, OnDevice(9, 4))
     says("contiguous", ["x is not contiguous"], soft, OnDevice(4, 8, strides=(4, 16)))
+    multiply = kernels["matmul", "fwd", "naive"]
+    slice_of_16 = OnDevice(4, 8, strides=(64, 4))
+    fit = multiply._fit([slice_of_16, OnDevice(8, 5)], {})
+    check("leading dimension", [list(row)[0] for row in fit.shape.strides][:3] == [16, 0, 0])
+    says("a slice", ["run on a GPU"], multiply, slice_of_16, OnDevice(8, 5))
+    says("gaps in rows", ["A is not contiguous"], multiply, OnDevice(4, 8, strides=(64, 8)), OnDevice(8, 5))
+    says("repeated rows", ["A is not contiguous"], multiply, OnDevice(4, 8, strides=(0, 4)), OnDevice(8, 5))
     says("option", ["dropout_fwd has no option 'q'"], kernels["dropout", "fwd", "vec"], x, q=1)
     says("no option", ["it has none"], soft, x, p=1)
     says("p", ["p=2 is not a probability"], kernels["dropout", "fwd", "vec"], x, p=2)
