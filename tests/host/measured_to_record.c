@@ -460,8 +460,8 @@ static void test_guards(void) {
         for (int k = 0; k < 4; k++) {
             char was = p[at[k]], says[40];
             p[at[k]] = 1, run->m.status = KB_OK, run->m.message[0] = 0;
-            snprintf(says, sizeof says, "a byte %d %s", (int)(k < 2 ? -at[k] : at[k] - n + 1),
-                     k < 2 ? "before a" : "behind the");
+            snprintf(says, sizeof says, "byte %d %s", (int)(k < 2 ? -at[k] : at[k] - n + 1),
+                     k < 2 ? "before the" : "after the");
             kbi_check_guards(run), CHECK_HAS(run->m.message, says);
             p[at[k]] = was;
         }
@@ -473,11 +473,11 @@ static void test_guards(void) {
     static const struct {
         int64_t n, at;
         const char* says;
-    } rows[] = { { 0, 0, "a byte 1 behind the end of a block of 0 bytes was overwritten" },
-                 { 0, -1, "a byte 1 before a block of 0 bytes was overwritten" },
-                 { 300, 300, "a byte 1 behind the end of a block of 300 bytes was overwritten" },
-                 { 300, 309, "a byte 10 behind the end of a block of 300 bytes was overwritten" },
-                 { 300, -16, "a byte 16 before a block of 300 bytes was overwritten" } };
+    } rows[] = { { 0, 0, "byte 1 after the end of a block of 0 bytes was overwritten" },
+                 { 0, -1, "byte 1 before the start of a block of 0 bytes was overwritten" },
+                 { 300, 300, "byte 1 after the end of a block of 300 bytes was overwritten" },
+                 { 300, 309, "byte 10 after the end of a block of 300 bytes was overwritten" },
+                 { 300, -16, "byte 16 before the start of a block of 300 bytes was overwritten" } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_run* run = new_run();
         char* p = (char*)kbi_memory_alloc(&kbi_cpu, &run->memory, KB_HOST, (size_t)rows[i].n);
@@ -1004,10 +1004,10 @@ static void test_constant(void) {
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
     for (int k = 0; k < 4; k++) {
-        static const char* const want[] = { "a byte 1 before a block of 10 bytes",
-                                            "a byte 4096 before a block of 10 bytes",
-                                            "a byte 1 behind the end of a block of 10 bytes",
-                                            "a byte 246 behind the end of a block of 10 bytes" };
+        static const char* const want[] = { "byte 1 before the start of a block of 10 bytes",
+                                            "byte 4096 before the start of a block of 10 bytes",
+                                            "byte 1 after the end of a block of 10 bytes",
+                                            "byte 246 after the end of a block of 10 bytes" };
         static const int at[] = { -1, -4096, 10, 255 };
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);

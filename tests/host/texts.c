@@ -699,14 +699,14 @@ static void test_changes(void) {
         { 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, "Slower: 1 of 1 case by more than 5.0%, 1 with more memory." },
         { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, "More memory: 1 of 1 case, 1 with less memory." },
         { 1, 0, 0, 1, 0, 1, 0, 0, 0, 0,
-          "Better: none of 1 case is slower by more than 5.0%, 1 faster by more than this limit, 1 not "
+          "Better: none of 1 case is slower by more than 5.0%, 1 faster by more than --threshold, 1 not "
           "certain." },
         { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, "Better: none of 1 case is slower by more than 5.0%, 1 with less memory." },
         { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
           "Not certain: no regression was found in 1 case, 1 not certain." },
         { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "No change: no case of 1 changed by more than 5.0%." },
         { 2, 1, 0, 1, 0, 0, 0, 0, 0, 0,
-          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than this limit; times changed by +10.0% "
+          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than --threshold; times changed by +10.0% "
           "(geometric mean of all compared cases)." },
         { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0,
           "More memory: 2 of 3 cases; times changed by +10.0% (geometric mean of all compared cases)." }
