@@ -15052,7 +15052,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 }
 // Launches the three kernels of variant `flashmma` or `flashws`. `launch` launches the second of them.
 template <class T, int Dim, class Launch>
-const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
+const char* kbki_attn_launch_sequence(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads,
@@ -15067,7 +15067,7 @@ template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
     const int64_t keys = io.heads * kbki_ceil(io.rows, Keys);
     if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
-    return kbki_attn_around<T, Dim>(io, st, [&] {
+    return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
                            kbki_attn_plan<Dim, Keys>::threads, bytes, st, io.dout, io.q, io.k, io.v, io.stat, io.sum,
                            io.dk, io.dv, (int)io.rows, io.scale, io.causal, io.vector);
@@ -15144,14 +15144,14 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // for each tile, because the descriptors of K and V would otherwise take 48 registers.
 template <bool Along>
 __device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg_operand<true>& all, uint32_t bytes) {
-    kbki_wg_operand<Along> it;
-    it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
-    asm volatile("" : "+r"(it.low));
-    return it;
+    kbki_wg_operand<Along> operand;
+    operand.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
+    asm volatile("" : "+r"(operand.low));
+    return operand;
 }
 // Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, lse
 // * log2(e) and D.
-__device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
+__device__ __forceinline__ float4 kbki_fab_row_stats(const char* stat, int b) {
     float4 two;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
@@ -15177,9 +15177,9 @@ template <int Rows> __device__ __forceinline__ void kbki_fab_hide(float* s, int 
     is stored panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
     A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
     items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first keys.
-    Stay: whether the kernel is persistent, with at most one CTA per SM. The kernel has more than 120 lines, because it
-    is also the production kernel. */
-template <class T, int Dim, bool Stay>
+    Each CTA takes one item per round; the number of CTAs decides whether the kernel is persistent. The kernel has more
+    than 120 lines, because it is also the production kernel. */
+template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
@@ -15191,10 +15191,10 @@ __global__ void __launch_bounds__(384, 1)
     constexpr int V = KeyBytes, Q = V + KeyBytes, Dout = Q + 2 * RowBytes; // byte offsets in shared memory
     constexpr int Ds = Dout + 2 * RowBytes, DsBytes = 128 * Rows * 2, Stat = Ds + 2 * DsBytes, StatBytes = Rows * 8;
     extern __shared__ uint4 kbki_attn_shared[];
-    __shared__ uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
+    __shared__ struct { uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2]; } bar;
     char* base = kbki_wg_align(kbki_attn_shared);
     const int tiles = (n + 127) / 128, lines = (n + 63) / 64;
-    const unsigned items = heads * tiles, rounds = Stay ? (items + gridDim.x - 1) / gridDim.x : 1;
+    const unsigned items = heads * tiles, rounds = (items + gridDim.x - 1) / gridDim.x;
     // the shuffle tells the compiler that `group` is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     int head = 0, key0 = 0, row0 = 0; // a work item: its head, its first key, and the first row that sees a key
@@ -15210,9 +15210,9 @@ __global__ void __launch_bounds__(384, 1)
         return true;
     };
     if (threadIdx.x == 0) {
-        kbki_bar_init(&k_full, 1), kbki_bar_init(&v_full, 1), kbki_bar_init(&keys_empty, 2);
+        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
         for (int i = 0; i < 2; i++)
-            kbki_bar_init(q_full + i, 1), kbki_bar_init(dout_full + i, 1), kbki_bar_init(empty + i, 2);
+            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1), kbki_bar_init(bar.empty + i, 2);
         kbki_bar_ready();
         kbki_tma_prefetch(&map_q), kbki_tma_prefetch(&map_k);
         kbki_tma_prefetch(&map_v), kbki_tma_prefetch(&map_dout);
@@ -15225,26 +15225,27 @@ __global__ void __launch_bounds__(384, 1)
             const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
-                const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
-                kbki_bar_wait(empty + slot, parity ^ 1);
-                kbki_bar_expect(q_full + slot, RowBytes + known);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, in_batch, batch);
-                kbki_bar_expect(dout_full + slot, RowBytes);
-                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, in_batch,
+                const unsigned stat_bytes = (unsigned)min(Rows, lines * 64 - row) * 8;
+                kbki_bar_wait(bar.empty + slot, parity ^ 1);
+                kbki_bar_expect(bar.q_full + slot, RowBytes + stat_bytes);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, bar.q_full + slot, row, in_batch,
                                             batch);
+                kbki_bar_expect(bar.dout_full + slot, RowBytes);
+                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, bar.dout_full + slot, row,
+                                            in_batch, batch);
                 if (row == row0) {
-                    kbki_bar_wait(&keys_empty, ~round & 1);
-                    kbki_bar_expect(&k_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, in_batch, batch);
-                    kbki_bar_expect(&v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, in_batch, batch);
+                    kbki_bar_wait(&bar.keys_empty, ~round & 1);
+                    kbki_bar_expect(&bar.k_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base, &map_k, &bar.k_full, key0, in_batch, batch);
+                    kbki_bar_expect(&bar.v_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &bar.v_full, key0, in_batch, batch);
                 }
                 // The previous kernel (PDL) computes the statistics of rows and sets the sums of dq to 0. Only the
                 // producer waits for the previous kernel, because the consumers add to dq only after the
                 // statistics of rows have arrived.
                 kbki_follow_wait();
-                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64, known,
-                               q_full + slot);
+                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64,
+                               stat_bytes, bar.q_full + slot);
             }
         }
         return;
@@ -15283,7 +15284,7 @@ __global__ void __launch_bounds__(384, 1)
         float dk[Dim / 2] = {}, dv[Dim / 2] = {};
         if (!take(round)) continue; // only the last round may have no item for this CTA
         int row = row0;
-        kbki_bar_wait(&k_full, round & 1), kbki_bar_wait(&v_full, round & 1);
+        kbki_bar_wait(&bar.k_full, round & 1), kbki_bar_wait(&bar.v_full, round & 1);
 #pragma unroll 1
         do { // executed at least once, because every key is seen by a row
             const bool edge = (causal && row < key0 + 128) || key0 + 128 > n || row + Rows > n;
@@ -15291,17 +15292,17 @@ __global__ void __launch_bounds__(384, 1)
             const char* stat = base + Stat + slot * StatBytes;
             float s[Rows / 2], t[Rows / 2], d[32]; // s: scores, then p; t: dO V', then ds; keys are rows
             uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
-            kbki_bar_wait(q_full + slot, parity);
+            kbki_bar_wait(bar.q_full + slot, parity);
             scores(0, q, s);
             kbki_wg_wait<1>(); // waits until the previous tile's last product (for dk) has read the other slot
-            if (row > row0) kbki_fa_arrive(empty + (slot ^ 1));
-            kbki_bar_wait(dout_full + slot, parity);
+            if (row > row0) kbki_fa_arrive(bar.empty + (slot ^ 1));
+            kbki_bar_wait(bar.dout_full + slot, parity);
             scores(V, dout, t);
             kbki_wg_wait<1>();
             kbki_wg_hold<Rows / 2>(s);
 #pragma unroll
             for (int b = 0; b < Rows / 8; b++) {
-                const float4 two = kbki_fab_known(stat, b);
+                const float4 two = kbki_fab_row_stats(stat, b);
 #pragma unroll
                 for (int e = b * 4; e < b * 4 + 4; e++)
                     s[e] = kbki_exp2(fmaf(s[e], log2_scale, e & 1 ? -two.z : -two.x));
@@ -15314,7 +15315,7 @@ __global__ void __launch_bounds__(384, 1)
             kbki_wg_hold<Rows / 2>(t);
 #pragma unroll
             for (int i = 0; i < Rows / 4; i++) {
-                const float4 two = kbki_fab_known(stat, i / 2);
+                const float4 two = kbki_fab_row_stats(stat, i / 2);
                 float w[2];
                 kbki_unword((T*)0, p[i], w);
                 t[2 * i] = w[0] * (t[2 * i] - two.y), t[2 * i + 1] = w[1] * (t[2 * i + 1] - two.w);
@@ -15350,7 +15351,7 @@ __global__ void __launch_bounds__(384, 1)
         } while (row < n);
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
-        kbki_fa_arrive(empty + (slot ^ 1)), kbki_fa_arrive(&keys_empty);
+        kbki_fa_arrive(bar.empty + (slot ^ 1)), kbki_fa_arrive(&bar.keys_empty);
         kbki_fa_finish<T, Dim>(dk_out + kbki_attn_head(dk_step, heads_of_batch, head), key0 + group * 64, n,
                                { scale, scale }, dk, dk_step.x);
         kbki_fa_finish<T, Dim>(dv_out + kbki_attn_head(dv_step, heads_of_batch, head), key0 + group * 64, n, { 1, 1 },
@@ -15360,12 +15361,13 @@ __global__ void __launch_bounds__(384, 1)
     }
 #endif
 }
-template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_attn_back<T>& io, kbk_stream st) {
+// stay: launches at most one CTA per SM, so that the kernel is persistent; else one CTA per work item.
+template <class T, int Dim> const char* kbki_fab_launch(const kbki_attn_back<T>& io, bool stay, kbk_stream st) {
     size_t bytes = 1024 + 512 * Dim + (8 * Dim + 528) * (8192 / Dim); // includes 1024 bytes for alignment
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
-    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim, Stay>;
+    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim>;
     const T* const from[4] = { io.dout, io.q, io.k, io.v };
     kbki_map maps[4];
     const char* why = kbki_needs_hopper();
@@ -15377,8 +15379,8 @@ template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_at
                   : "TMA needs do, q, k and v, and their strides, aligned to 16 bytes: use flashmma";
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
-    return kbki_attn_around<T, Dim>(io, st, [&] {
+    if (stay && ctas > kbki_sms()) ctas = kbki_sms();
+    return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[1], maps[2], maps[3], maps[0], io.stat,
                            io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span, io.span,
                            io.step[7], io.step[8]);
@@ -15391,8 +15393,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
     const bool stay = !io.causal || io.rows <= 256;
-    if (a->s.cols == 64) return stay ? kbki_fab_launch<T, 64, true>(io, st) : kbki_fab_launch<T, 64, false>(io, st);
-    return stay ? kbki_fab_launch<T, 128, true>(io, st) : kbki_fab_launch<T, 128, false>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64>(io, stay, st) : kbki_fab_launch<T, 128>(io, stay, st);
 }
 #endif // __CUDACC__
 
