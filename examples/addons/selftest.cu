@@ -439,7 +439,7 @@ static void kbi_test_set_aside(kb_state* kb) {
         kbi_measure_aside(x, bytes, &gone, &evicted);
         kbi_gone(kb, gone, "the persisting data of", (double)bytes);
         if (evicted < kbi_gone_least)
-            kb_note(kb, "without the reset of persisting lines %.0f %%", 100 * KBI_MAX(evicted, 0));
+            kb_note(kb, "without the reset of persisting lines, %.0f %% was evicted", 100 * KBI_MAX(evicted, 0));
         if (evicted >= kbi_gone_least)
             kb_skip(kb, "data does not persist in the set-aside part of L2, so there "
                         "is nothing to test");
