@@ -2402,6 +2402,23 @@ __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) 
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
+// Stores v in the shared memory of CTA `rank` of the cluster. The mbarrier of that CTA counts the 16 bytes when they
+// have arrived. to, bar: addresses that correspond to the destination and to the mbarrier.
+__device__ __forceinline__ void kbki_cluster_send(const float4* to, const uint64_t* bar, unsigned rank, float4 v) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+                     kbki_cluster_at(kbki_shared(to), rank)),
+                 "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(kbki_cluster_at(kbki_shared(bar), rank))
+                 : "memory");
+}
+// Adds `parts` vectors that are 128 vectors apart.
+__device__ __forceinline__ float4 kbki_cluster_sum(const float4* p, int parts) {
+    float4 sum = p[0];
+    for (p += 128; --parts > 0; p += 128) {
+        const float4 v = *p;
+        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
+    }
+    return sum;
+}
 #endif
 // When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
 // kbki_cluster_begin and kbki_cluster_begun do not order memory accesses, so loads stay in flight.
@@ -2525,15 +2542,16 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 // Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
-// groups of `span` heads (z). A box has `high` rows of a head.
+// groups of `span` heads (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
 template <class T>
 const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
-                           kbki_map* map) {
+                           kbki_map* map, int rank = 4) {
+    const int64_t deep = span ? span : heads;
     const kbki_map_key key = { base,
-                               { (uint64_t)d, (uint64_t)lines, (uint64_t)span, (uint64_t)(heads / span) },
+                               { (uint64_t)d, (uint64_t)lines, (uint64_t)deep, (uint64_t)(heads / deep) },
                                { step.x * sizeof(T), step.y * sizeof(T), step.z * sizeof(T) },
                                { KBKI_MAP_WIDE, (uint32_t)high, 1, 1 },
-                               4 << 8 | kbki_map_type<T>() };
+                               (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
 
@@ -2688,18 +2706,23 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
                         "+f"(d[i+6]), "+f"(d[i+7])
 #define KBKI_WG_16(d) KBKI_WG_8(d, 0)
-#define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
-#define KBKI_WG_64(d) KBKI_WG_32(d, 0)
-#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
-#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
-#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
+#define KBKI_WG_32(d) KBKI_WG_8(d, 0), KBKI_WG_8(d, 8)
+#define KBKI_WG_MORE(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
+#define KBKI_WG_64(d) KBKI_WG_MORE(d, 0)
+#define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_MORE(d, 32)
+#define KBKI_WG_160(d) KBKI_WG_128(d), KBKI_WG_8(d, 64), KBKI_WG_8(d, 72)
+#define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_MORE(d, 64)
+#define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_MORE(d, 96)
 #define KBKI_WG_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
-                         "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KBKI_WG_NAMES_32 KBKI_WG_NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define KBKI_WG_NAMES_64 KBKI_WG_NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, " \
+                         "%30, %31"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
-                          "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KBKI_WG_NAMES_160 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
+                          "%78, %79"
+#define KBKI_WG_NAMES_192 KBKI_WG_NAMES_160 ", "                                                                      \
+                          "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
@@ -2745,8 +2768,10 @@ template <class T, int Width> struct kbki_wgmma;
     };
 #define KBKI_WGMMA_BOTH(...) KBKI_WGMMA(__half, "f16", __VA_ARGS__) KBKI_WGMMA(__nv_bfloat16, "bf16", __VA_ARGS__)
 KBKI_WGMMA_BOTH(16, 8, 9, 10, 11, 12, 13, 14)
+KBKI_WGMMA_BOTH(32, 16, 17, 18, 19, 20, 21, 22)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
+KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
@@ -5138,6 +5163,8 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean,
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
+// Returns v, or 0 if v is infinite: deviations from a mean that is infinite would be NaN, and so would their sum.
+__device__ __forceinline__ float kbki_finite(float v) { return isinf(v) ? 0 : v; }
 // Returns 1 / (number of elements of a row). The asm statement keeps the compiler from moving this division behind
 // the reductions, so that the division runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
@@ -5147,7 +5174,7 @@ __device__ __forceinline__ float kbki_share(int elements) {
 }
 template <bool Layer>
 __device__ __forceinline__ void kbki_store_moments(float3 m, int64_t row, float* mean, float* rstd) {
-    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // if the mean is infinite, rest is NaN
+    if (Layer && mean) mean[row] = m.x + m.y;
     if (rstd) rstd[row] = m.z;
 }
 template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float x, float3 m, const T* w, const T* b) {
@@ -5164,7 +5191,7 @@ __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T*
     const float first = !Layer || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]), each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
     for (int64_t c = 0; Layer && c < cols; c++) sum.add(kbki_float(x[c]) - first);
-    const float middle = first + sum.get() / (float)cols;
+    const float middle = kbki_finite(first + sum.get() / (float)cols);
     for (int64_t c = 0; c < cols; c++) {
         const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
@@ -5185,7 +5212,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     const float each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
     for (int64_t c = lane; Layer && c < cols; c += 32) sum.add(kbki_float(x[c]));
-    const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols : 0;
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols) : 0;
     for (int64_t c = lane; c < cols; c += 32) {
         const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
@@ -5196,25 +5223,24 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Combines the moments of two disjoint sets of elements. The moments of a set are: number of elements, mean, sum
-// of deviations from this mean, sum of squared deviations.
-__device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
-    const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
-    if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
-    return make_float4(n, mean, fmaf(p.x, a, p.z) + fmaf(q.x, b, q.z),
-                       fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
+/*  Combines the moments of `count` warps, at most Most, to the moments of the row (Chan, Golub & LeVeque 1979).
+    The moments of a warp are float4(number of elements, mean, sum of deviations from this mean, sum of squared
+    deviations). They are converted to deviations from `middle`, the mean of the calling warp, so that one
+    reduction is enough. */
+template <bool Layer, int Lanes = 16, int Most = Lanes>
+__device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int count, float each, float middle) {
+    float2 s = make_float2(0, 0);
+    int i = threadIdx.x % Lanes;
+    do {
+        const float4 v = i < count ? slots[i] : float4{};
+        const float d = v.y - middle;
+        if (Layer) s.x += fmaf(v.x, d, v.z);
+        s.y += Layer ? fmaf(d, fmaf(v.x, d, 2 * v.z), v.w) : v.w;
+        i += Lanes;
+    } while (Most > Lanes && i < count);
+    s = kbki_deviations_all<Layer, Lanes>(s);
+    return kbki_moments<Layer>(middle, s, each);
 }
-
-/*  Combines the moments of the warps that process a row to the moments of the row (Chan, Golub & LeVeque 1979).
-    In lane i of a warp, v holds the moments of warp i: number of elements, mean, sum of deviations from this
-    mean, sum of squared deviations. If the CTA has no warp i, v is zero in lane i. */
-template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
-    if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
-    const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
-    const float2 s = make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w));
-    return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
-}
-
 /*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
     mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
     loaded together with the row, which is faster if all rows are resident at the same time. If not all rows can be
@@ -5243,6 +5269,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
         if (t + u * threads < packs) g[u].load(w + (size_t)(t + u * threads) * Width);
         if (Layer && t + u * threads < packs) h[u].load(b + (size_t)(t + u * threads) * Width);
     }
+    if (Early) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5251,7 +5278,8 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5259,10 +5287,10 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
     s = kbki_deviations_all<Layer>(s);
-    if (t % 32 == 0) slots[t / 32] = make_float4((float)count, middle, s.x, s.y);
+    if (t % 32 == 0) slots[t / 32] = make_float4(Layer ? (float)count : 0, middle, s.x, s.y);
     __syncthreads();
-    const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[t % 32] : float4{}, each);
-    const float shift = (middle - m.x - m.y) * m.z;
+    const float3 m = kbki_warps_moments<Layer, Early ? 16 : 32>(slots, threads / 32, each, middle);
+    const float shift = -m.y * m.z;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * threads >= packs) continue;
@@ -5308,7 +5336,7 @@ __global__ void __launch_bounds__(512)
         if (Layer && t + u * threads < packs) h[u].load(b + (t + u * threads) * Width);
         count += Width * __popc(__ballot_sync(~0u, t + u * threads < packs));
     }
-    const float each_of_warp = count ? 1 / (float)count : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
     int slot = 0, turn = 0;
     for (int64_t row = blockIdx.x; row < rows;
          row += gridDim.x, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
@@ -5325,7 +5353,7 @@ __global__ void __launch_bounds__(512)
             for (int k = 0; k < Width; k++) sum += f[u][k];
         }
         prefetch(row + (int64_t)Stages * gridDim.x, slot);
-        const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
+        const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5333,10 +5361,10 @@ __global__ void __launch_bounds__(512)
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
         s = kbki_deviations_all<Layer>(s);
-        if (t % 32 == 0) slots[turn][t / 32] = make_float4((float)count, middle, s.x, s.y);
+        if (t % 32 == 0) slots[turn][t / 32] = make_float4(Layer ? (float)count : 0, middle, s.x, s.y);
         __syncthreads();
-        const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[turn][t % 32] : float4{}, each);
-        const float shift = (middle - m.x - m.y) * m.z;
+        const float3 m = kbki_warps_moments<Layer>(slots[turn], threads / 32, each, middle);
+        const float shift = -m.y * m.z;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             if (t + u * threads >= packs) continue;
@@ -5387,7 +5415,8 @@ __global__ void __launch_bounds__(1024)
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+    const float each_of_warp = kbki_reciprocal((float)max(count, 1));
+    const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
@@ -5396,12 +5425,11 @@ __global__ void __launch_bounds__(1024)
     }
     s = kbki_deviations_all<Layer>(s);
     kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
-    kbki_cluster_store(slots + rank * (threads / 32) + t / 32, make_float4((float)count, middle, s.x, s.y));
+    kbki_cluster_store(slots + rank * (threads / 32) + t / 32,
+                       make_float4(Layer ? (float)count : 0, middle, s.x, s.y));
     kbki_cluster_barrier();
-    float4 all = {};
-    for (int i = t % 32; i < size * (threads / 32); i += 32) all = kbki_join_moments(all, slots[i]);
-    const float3 m = kbki_warps_moments<Layer>(all, each);
-    const float shift = (middle - m.x - m.y) * m.z;
+    const float3 m = kbki_warps_moments<Layer, 32, KBKI_CLUSTER * 32>(slots, size * threads / 32, each, middle);
+    const float shift = -m.y * m.z;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         if (t + u * threads >= packs) continue;
@@ -5422,12 +5450,14 @@ __global__ void __launch_bounds__(1024)
 
 /*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
     first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
-    b only once for all of its rows. */
+    b only once for all of its rows. For 16-bit types, deviations are based on the mean of the first vector of a
+    row instead of the mean of the row. This mean costs no reduction, and is accurate enough. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
                                int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
+    constexpr bool First = sizeof(T) == 2;
     const int lane = threadIdx.x % Lanes, packs = (int)(cols / Width);
     const int64_t warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const int64_t row = warp * (Groups * Rows) + threadIdx.x % 32 / Lanes;
@@ -5446,6 +5476,7 @@ __global__ void __launch_bounds__(256)
         if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
         if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
+    if (Rows == 1) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
     const float each = kbki_share((int)cols);
     float f[Rows][Packs][Width], middle[Rows];
     float2 s[Rows];
@@ -5456,12 +5487,14 @@ __global__ void __launch_bounds__(256)
         for (int u = 0; u < Packs; u++) {
             v[i][u].get(f[i][u]);
 #pragma unroll
-            for (int k = 0; k < Width; k++) middle[i] += f[i][u][k];
+            for (int k = 0; k < Width && (u == 0 || !First); k++) middle[i] += f[i][u][k];
         }
     }
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        middle[i] = Layer ? kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each : 0;
+        middle[i] = !Layer  ? 0
+                    : First ? kbki_finite(__shfl_sync(~0u, middle[i], 0, Lanes) / Width)
+                            : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each);
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -5484,6 +5517,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             float gain[Width], bias[Width];
+            if (Layer) kbki_reread(g[u]), kbki_reread(h[u]);
             g[u].get(gain), h[u].get(bias);
 #pragma unroll
             for (int k = 0; k < Width; k++)
@@ -5518,7 +5552,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[k];
     }
-    const float middle = Layer ? kbki_threads_all<kbki_sum<float>>(sum, slots) * each : 0;
+    const float middle = Layer ? kbki_finite(kbki_threads_all<kbki_sum<float>>(sum, slots) * each) : 0;
     float2 s = one >= 0 ? make_float2(edge - middle, (edge - middle) * (edge - middle)) : make_float2(0, 0);
 #pragma unroll 4
     for (int64_t i = t; i < sp.packs; i += threads) {
@@ -5606,6 +5640,9 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
+    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
+    // are few rows, because its index computations then take too much time.
+    const bool few = n.rows * by8 <= sms * 1536;
     if (!n.whole && by8 <= 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
     if (!n.whole || by32 > 1024)
@@ -5614,17 +5651,18 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
                                 n, n.rows, 512, 0, st);
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
+    if (few && by8 == 32) return kbki_norm_lanes<T, Layer, per8, 32, 1>(n, st);
+    if (few && by16 == 32) return kbki_norm_lanes<T, Layer, per16, 32, 1>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
-    // are few rows, because its index computations then take too much time.
-    const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
     if constexpr (Width == 8)
-        if (packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
+        if (packs <= 128 && n.rows <= sms * 24) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
     if (by16 <= 512 && n.rows * by16 <= sms * 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
+    if (by32 <= 512 && n.rows <= sms)
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, n, n.rows, by32, 0, st);
     if constexpr (Width == 4)
         if (by16 <= 512)
             return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
@@ -5645,7 +5683,7 @@ template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, 
     return kbki_norm_launch(kernel, n, ctas, threads, bytes, st);
 }
 template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
-    constexpr int per8 = 8 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
+    constexpr int per8 = 8 / KBKI_WIDTH(T), per16 = 16 / KBKI_WIDTH(T), per32 = 32 / KBKI_WIDTH(T);
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
@@ -5654,13 +5692,19 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     // Chooses the smallest cluster with at most 512 threads per CTA, or a larger cluster if there are few rows.
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
-    const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, per8), by32 = kbki_threads(share, per32);
-    // `early` is true only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per SM,
-    // clusters of 8 CTAs leave no SM of a GPC idle.
-    const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
-    return kbki_launch_clusters(
-        early ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>,
-        size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
+    const int64_t share = kbki_ceil(packs, size);
+    const int64_t by8 = kbki_threads(share, per8), by16 = kbki_threads(share, per16);
+    // w and b are loaded early only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per
+    // SM, clusters of 8 CTAs leave no SM of a GPC idle.
+    const auto early = [&](int64_t threads) {
+        return threads <= 512 && n.rows * size * threads <= kbki_sms() * 1024;
+    };
+    const auto kernel = early(by8)    ? kbk_layernorm_fwd_cluster_k<T, Layer, per8, true>
+                        : early(by16) ? kbk_layernorm_fwd_cluster_k<T, Layer, per16, true>
+                                      : kbk_layernorm_fwd_cluster_k<T, Layer, per32, false>;
+    const int64_t threads = early(by8) ? by8 : early(by16) ? by16 : kbki_threads(share, per32);
+    return kbki_launch_clusters(kernel, size, (int)threads, 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean,
+                                n.rstd, n.rows, n.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
@@ -7354,10 +7398,10 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Processes long rows: reads the logits of a row once for the loss, and a second time, from the end of the row,
-    for the gradient. Threads: number of threads per row, either 32 (a CTA then has four rows) or all threads of a
-    CTA. If the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx
-    may be the same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Reads the logits of a row once for the loss, and a second time, from the end of the row, for the gradient.
+    Threads: number of threads per row, either 8 or 32 (a CTA then has 128 threads), or all threads of a CTA. If
+    the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx may be the
+    same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7381,7 +7425,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if constexpr (!Gradient) return;
     // If one warp processes a row, this __syncwarp is the only barrier between reads and writes of the row. Every
     // lane must have read x before another lane overwrites x, because dx may be the same array as x.
-    if (Threads == 32) __syncwarp();
+    if (Threads <= 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
     const int64_t one = kbki_single(sp, cols, lane);
@@ -7530,11 +7574,14 @@ template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, k
 template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
     if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
-    const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
-    const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
-                        : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
-                                 : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
+    const bool vector = !Gradient || kbki_congruent(io.x, io.dx);
+    // eight lanes process a short row element by element
+    const int threads = io.cols < 200 ? 8 : vector && io.cols <= 256 * Width ? 32 : Many;
+    const auto kernel = threads == 8    ? kbk_cross_entropy_fwd_unroll_k<T, 1, 8, Gradient>
+                        : threads == 32 ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
+                        : vector        ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
+                                        : kbk_cross_entropy_fwd_unroll_k<T, Gradient ? 1 : Width, Many, Gradient>;
+    kernel<<<(unsigned)kbki_ceil(io.rows, KBKI_ROWS(threads)), KBKI_CTA(threads), 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
     return NULL;
 }
@@ -7633,15 +7680,64 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-template <class T> const char* kbki_ce_bwd_naive(const kbki_ce<T>& io, kbk_stream st) {
-    const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_cross_entropy_bwd_naive_k<T>
-        <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
-    return NULL;
+/*  Processes short rows that do not consist of 16-byte vectors. All rows together are one sequence of vectors. A
+    vector that crosses the end of a row is computed twice, for this row and for the next row. */
+template <class T, int U = 2, int Width = KBKI_WIDTH(T)>
+__global__ void __launch_bounds__(256)
+    kbki_cross_entropy_bwd_packs_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
+                                   int64_t columns, const float2* pair, float scale) {
+    const kbki_span sp = kbki_split<T, Width>(x, rows * columns);
+    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width, r0 = at / columns;
+    const unsigned cols = (unsigned)columns, c0 = (unsigned)(at - r0 * cols);
+    kbki_pack<T, Width> v[U], w;
+    float e[Width], f[Width];
+    const auto row_of = [&](int64_t r) {
+        return pair ? kbki_ce_row<T>(pair[r].x, pair[r].y, scale, __ldg(t + r), cols)
+                    : kbki_ce_row<T>(__ldg(lse + r), __ldg(g), __ldg(t + r), cols);
+    };
+    const auto one = [&](int64_t r, int64_t c) { row_of(r).gradient_at(x + r * cols, dx + r * cols, c); };
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        const unsigned i = threadIdx.x + u * 256;
+        if (start + i < sp.packs) kbki_ce_load(v[u], x + at + i * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+        // the vector begins in column c of row r
+        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols;
+        const unsigned c = c0 + i * Width - ahead * cols;
+        const int64_t r = r0 + ahead;
+        if (start + i >= sp.packs) continue;
+        if (c + Width > cols && cols < Width) { // the vector may have elements of more than two rows
+#pragma unroll 1
+            for (unsigned k = c; k < c + Width; k++) one(r + k / cols, k % cols);
+            continue;
+        }
+        w = v[u];
+        kbki_ce_row<T> row = row_of(r);
+        row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
+        if (c + Width > cols) {
+            row = row_of(r + 1);
+            row.template gradient_near<Width>(w, (unsigned)row.at + (cols - c));
+            v[u].get(e), w.get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) e[k] = c + k < cols ? e[k] : f[k];
+            v[u].set(e);
+        }
+        v[u].store_cached(dx + at + i * Width);
+    }
+    const int64_t single = blockIdx.x ? -1 : kbki_single(sp, rows * columns, threadIdx.x);
+    if (single >= 0) one(single / cols, single % cols);
 }
+
 template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_naive(io, st); });
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) {
+        const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
+        if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+        kbk_cross_entropy_bwd_naive_k<T>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
+        return (const char*)NULL;
+    });
 }
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
@@ -7656,8 +7752,13 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // rows of fewer than 16 columns have so few vectors that most of the 16 threads per row would be idle
-    if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
+    if (io.cols < 64) {
+        const int64_t ctas = kbki_ceil(io.rows * io.cols, 512 * Width);
+        if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+        kbki_cross_entropy_bwd_packs_k<T><<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows,
+                                                                          io.cols, io.pair, io.scale);
+        return NULL;
+    }
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
@@ -8864,6 +8965,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
+    int parts;    // number of CTAs of a cluster that compute the same tile, each a part of K
+    bool along_n; // whether the CTAs of a cluster share a tile of A and are neighbours along N, not along M
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -9815,8 +9918,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
-    int band = index / (most * across), in = index - band * (most * across);
-    int high = min(most, down - band * most), column = in / high;
+    int band = index < most * across ? 0 : index / (most * across), in = index - band * (most * across);
+    int high = min(most, down - band * most), column = (int)((unsigned)in / (unsigned)high);
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
 /*  Kernel of variant `persist` (persistent kernel): one CTA per SM computes one tile after another. Tiles are
@@ -10788,14 +10891,14 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
     // true if the number of buffers per tile is odd: a tile then starts with the buffer with which the previous
     // tile ended
-    constexpr bool Odd = Many * Plan::blocks % 2;
+    constexpr bool Odd = Plan::buffers > 1 && Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int i = 0; i < Many; i++) {
         const int x = i < Many - 1 ? i * Wide : Plan::tile_n - Wide;
-        char* buffer = staging + (block * Many + i) % 2 * 8192;
+        char* buffer = staging + (block * Many + i) % Plan::buffers * 8192;
         if (first && Odd && block == 0 && i == 0) kbki_bulk_read<0>();
-        if (first) kbki_bulk_read<Two ? 2 : 1>();
+        if (first) kbki_bulk_read<Plan::buffers == 1 ? 0 : Two ? 2 : 1>();
         kbki_barrier<128>(1 + group);
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
@@ -10849,8 +10952,10 @@ template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> st
     static constexpr int workers = Turns ? 1 : Groups;  // number of consumer warpgroups that share a tile
     static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
-    static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128; // bytes of the two staging buffers of a warpgroup
+    static constexpr int a_bytes = TileM * 128, b_bytes = (TileN + 63) / 64 * 8192, stage_bytes = a_bytes + b_bytes;
+    // buffers: number of staging buffers of a warpgroup, 2 if shared memory has room; staging: bytes of these buffers
+    static constexpr int buffers = 1024 + Stages * stage_bytes + Groups * 16384 <= 227 * 1024 ? 2 : 1;
+    static constexpr int staging = buffers * 64 * 128;
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // includes 1024 bytes for alignment
     // keep: registers per consumer thread; spare: registers per producer thread. Of 65536 registers, a CTA uses
     // 128 * (40 + 2 * 232) or 128 * (32 + 3 * 160)
@@ -10860,16 +10965,17 @@ struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // values of k per pipeline stage
-// Number of rows of a TMA box of B. If B is K-major, a box holds the CTA's share of the columns of the tile, one
-// column per row of the box. If B is not K-major, each row of the box holds 64 columns for one value of k. If B is
-// not K-major, a box has 64 rows, or 64 / Pair rows if the CTA's share of the columns is not a multiple of 64.
-template <class Plan, bool Along>
-constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
-                             : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
-                                                              : 64;
+// Returns the number of rows of a TMA box of an operand. `Along`: whether the operand is K-major; parts: number of
+// CTAs that load a part of the tile each, and multicast this part. If the operand is K-major, the box holds a CTA's
+// part of `tile` rows of the operand. Otherwise each row of the box holds a panel of the tile (128 bytes) for one
+// value of k. A CTA loads complete panels, or a range of k of every panel if its part of the tile is not complete
+// panels.
+template <class T> __host__ __device__ constexpr int kbki_wg_high(bool along, int tile, int parts) {
+    return along ? tile / parts : tile / parts % kbki_wg_k<T> ? kbki_wg_k<T> / parts : kbki_wg_k<T>;
+}
 // Returns the number of work units of one product: tiles, or pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
-    return (io.down + pair - 1) / pair * io.across;
+    return ((io.along_n ? io.across : io.down) + pair - 1) / pair * (io.along_n ? io.down : io.across);
 }
 // Returns the number of pipeline stages that cover K.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
@@ -10901,21 +11007,29 @@ template <class Plan, class T> struct kbki_wg_walk {
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
-          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {}
+          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {
+        if (of.parts > 1) own = index = own / of.parts;
+    }
     __device__ __forceinline__ bool more() const { return split || index < io.whole; }
+    // A division takes longer than a branch, and the first load of a CTA waits for the first call.
     __device__ __forceinline__ kbki_wg_unit next() {
-        int tile = split ? (int)io.whole + own % rest : index, layer = tile / tiles;
-        int slices = split ? (int)io.slices : 1, slice = split ? own / rest : 0, more = all % slices;
-        int2 at = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, tile - layer * tiles, rank);
-        if (!split) index += (int)gridDim.x / Plan::pair;
+        const int across = (int)io.across, down = (int)io.down;
+        int tile = index, layer = 0, slices = io.parts, slice = 0, first = 0, depth = all;
+        if (split)
+            tile = (int)io.whole + own % rest, slices = (int)io.slices, slice = own / rest;
+        else
+            index += io.parts > 1 ? (int)io.whole : (int)gridDim.x / Plan::pair;
+        if (io.parts > 1) slice = (int)blockIdx.x % io.parts;
+        if (io.layers > 1) layer = tile / tiles, tile -= layer * tiles;
+        if (slices > 1) {
+            depth = all / slices, first = depth * slice + min(slice, all - depth * slices);
+            depth += slice < all - depth * slices;
+        }
+        int2 at = io.along_n ? kbki_wg_tile(down, across, Plan::pair, tile, rank)
+                             : kbki_wg_tile(across, down, Plan::pair, tile, rank);
+        if (io.along_n) at = make_int2(at.y, at.x);
         split = false;
-        return { at.x * Plan::tile_m,
-                 at.y * Plan::tile_n,
-                 layer,
-                 all / slices * slice + min(slice, more),
-                 all / slices + (slice < more),
-                 slice,
-                 slices };
+        return { at.x * Plan::tile_m, at.y * Plan::tile_n, layer, first, depth, slice, slices };
     }
 };
 // Returns the workspace address at which this thread stores its part of 64 rows of sums of cluster `which`. The
@@ -10980,36 +11094,37 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one pipeline stage from k0 on: the tile of A, and this CTA's share of the tile of B.
-    In a cluster of two CTAs, each CTA loads half of the tile of B and multicasts this half to both CTAs. If B
-    is K-major, the CTA's share of B is a range of columns of B. If B is not K-major, the CTA's share of B
-    consists of complete 64-column panels, or of a range of k in every panel. TMA always delivers full boxes,
-    with zeros for elements outside the tensor. */
+// Starts the TMA loads of a stage of one operand: rows from `at` on, values of k from k0 on. If Parts is 2, this CTA
+// loads half of the tile and multicasts this half to both CTAs of the cluster. TMA always delivers full boxes, with
+// zeros for elements outside the tensor.
+template <class T, bool Along, int Tile, int Parts>
+__device__ __forceinline__ void kbki_wg_load_tile(const kbki_map* map, char* to, uint64_t* full, int at, int k0,
+                                                  int plane, int rank) {
+    constexpr int Share = Tile / Parts, High = kbki_wg_high<T>(Along, Tile, Parts);
+    constexpr bool Both = Parts > 1, Cut = !Along && High < kbki_wg_k<T>;
+    constexpr unsigned All = (1u << Parts) - 1;
+    if (Both) to += rank * (Cut ? High : Share) * 128, (Cut ? k0 : at) += rank * (Cut ? High : Share);
+    if (Along) {
+        kbki_tma_load_3d<Both>(to, map, full, k0, at, plane, All);
+    } else {
+#pragma unroll
+        for (int x = 0; x < (Cut ? Tile : Share); x += kbki_wg_k<T>)
+            kbki_tma_load_3d<Both>(to + x * 128, map, full, at + x, k0, plane, All);
+    }
+}
+// Starts the TMA loads of one pipeline stage. The two CTAs of a cluster share the tile of A or the tile of B.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
-                                             int k0, int plane, int rank) {
-    constexpr int Share = Plan::tile_n / Plan::pair, High = kbki_wg_high<Plan, AlongB>;
-    constexpr unsigned All = (1u << Plan::pair) - 1;
-    constexpr bool Both = Plan::pair > 1, Cut = !AlongB && High < 64;
-    char* b = stage + Plan::a_bytes + rank * (Cut ? High : Share) * 128;
-    kbki_bar_expect(full, Plan::stage_bytes);
-    if (AlongA) {
-        kbki_tma_load_3d<false>(stage, &maps.a, full, k0, i0, plane);
+                                             int k0, int plane, int rank, bool along_n) {
+    constexpr int Pair = Plan::pair;
+    char* b = stage + Plan::a_bytes;
+    kbki_bar_expect(full, Plan::a_bytes + (AlongB ? Plan::tile_n * 128 : Plan::b_bytes));
+    if (Pair > 1 && along_n) {
+        kbki_wg_load_tile<T, AlongA, Plan::tile_m, Pair>(&maps.a, stage, full, i0, k0, plane, rank);
+        kbki_wg_load_tile<T, AlongB, Plan::tile_n, 1>(&maps.b, b, full, j0, k0, plane, 0);
     } else {
-#pragma unroll
-        for (int x = 0; x < Plan::tile_m; x += kbki_wg_k<T>)
-            kbki_tma_load_3d<false>(stage + x * 128, &maps.a, full, i0 + x, k0, plane);
-    }
-    if (Cut)
-        k0 += rank * High;
-    else
-        j0 += rank * Share;
-    if (AlongB) {
-        kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
-    } else {
-#pragma unroll
-        for (int x = 0; x < (Cut ? Plan::tile_n : Share); x += 64)
-            kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
+        kbki_wg_load_tile<T, AlongA, Plan::tile_m, 1>(&maps.a, stage, full, i0, k0, plane, 0);
+        kbki_wg_load_tile<T, AlongB, Plan::tile_n, Pair>(&maps.b, b, full, j0, k0, plane, rank);
     }
 }
 // Operands of a consumer warpgroup in shared memory. multiply() issues the products of one stage as one wgmma
@@ -11081,7 +11196,7 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
         for (int i = at.first; i < at.first + at.depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
             kbki_wg_load<T, Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
-                                                  i * kbki_wg_k<T>, at.layer, walk.rank);
+                                                  i * kbki_wg_k<T>, at.layer, walk.rank, walk.io.along_n);
             ring.next();
         }
     }
@@ -11142,14 +11257,64 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
+/*  If the CTAs of a cluster compute parts of K of the same tile, kbki_wg_send sends a warpgroup's sums to the CTAs
+    that add them. Block i of 64 x 32 results belongs to CTA i % parts. The sums replace the stages of the pipeline,
+    so all CTAs must have read their stages; this barrier need not order accesses to memory. */
+template <class Plan>
+__device__ __forceinline__ void kbki_wg_send(const char* stages, const uint64_t* joined, int parts, int rank, int flag,
+                                             float (*d)[Plan::tile_n / 2]) {
+    kbki_cluster_begin(), kbki_cluster_begun();
+#pragma unroll
+    for (int n = 0; n < Plan::blocks * Plan::tile_n / 32; n++) {
+        int i = flag * Plan::blocks * Plan::tile_n / 32 + n, turn = i / parts;
+        const float4* to = (const float4*)stages + (turn * 4 * parts + rank) * 128 + threadIdx.x % 128;
+        const float* f = d[n / (Plan::tile_n / 32)] + n % (Plan::tile_n / 32) * 16;
+#pragma unroll
+        for (int x = 0; x < 4; x++, f += 4)
+            kbki_cluster_send(to + x * parts * 128, joined, (unsigned)(i - turn * parts),
+                              make_float4(f[0], f[1], f[2], f[3]));
+    }
+}
+// Returns the number of blocks of 64 x 32 results that CTA `rank` adds.
+template <class Plan> __device__ __forceinline__ int kbki_wg_shares(int parts, int rank) {
+    return (Plan::tile_m / 64 * Plan::tile_n / 32 - rank + parts - 1) / parts;
+}
+// Adds the sums that the CTAs of the cluster have sent, in a fixed order, and stores them in C.
+template <class T, class Plan, bool Turned>
+__device__ __forceinline__ void kbki_wg_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined,
+                                             kbki_wg_unit at, int group) {
+    constexpr int Many = Plan::tile_n / 32;
+    const int mine = kbki_wg_shares<Plan>(io.parts, at.slice);
+    kbki_bar_wait(joined, 0);
+    for (int turn = group; turn < mine; turn += Plan::groups) {
+        const int i = turn * io.parts + at.slice;
+        const float4* from = (const float4*)stages + turn * 4 * io.parts * 128 + threadIdx.x % 128;
+        float d[16];
+#pragma unroll
+        for (int x = 0; x < 16; x += 4) {
+            const float4 v = kbki_cluster_sum(from + x / 4 * io.parts * 128, io.parts);
+            d[x] = v.x, d[x + 1] = v.y, d[x + 2] = v.z, d[x + 3] = v.w;
+        }
+        if constexpr (sizeof(T) == 1)
+            for (int x = 0; x < 16; x++) d[x] *= kbki_mm_scaled(io, 1);
+        kbki_wg_finish<T, 32, Turned>(io, at.i0 + i / Many * 64, at.j0 + i % Many * 32, d, at.layer);
+    }
+}
 // Executes the epilogue of a work unit. The sums of a split-K slice that is not the last of its tile are stored in
 // the workspace. The sums of a complete tile are stored in C; if the tile is split, the sums of its earlier slices
 // are added first.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
-                                            char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
+                                            char* staging, const uint64_t* joined, kbki_wg_unit at, int group,
+                                            float (*d)[Plan::tile_n / 2]) {
     const kbki_mm<T>& io = walk.io;
     int flag = Plan::turns ? 0 : group;
+    if (Plan::pair == 1 && io.parts > 1) {
+#pragma unroll
+        for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+        return kbki_wg_send<Plan>(staging - group * Plan::staging - Plan::stages * Plan::stage_bytes, joined, io.parts,
+                                  at.slice, flag, d);
+    }
     at.i0 += flag * Plan::blocks * 64;
 #pragma unroll
     for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
@@ -11173,7 +11338,8 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
     wait for the wrong phase. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
-                                                kbki_wg_slots<T, Plan, AlongA> ring, int group) {
+                                                kbki_wg_slots<T, Plan, AlongA> ring, const uint64_t* joined,
+                                                int group) {
     // Fed: whether threads load operand A from shared memory into registers
     constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
@@ -11209,7 +11375,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
             kbki_wg_wait<0>();
             if (!Fed) ring.release(before);
         }
-        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
+        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, joined, at, group, d);
     }
     // a CTA must not exit before its TMA stores have read shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
@@ -11223,7 +11389,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages], joined;
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
     // a warpgroup with up to 64 x 128 sums needs no more registers per thread than it has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
@@ -11231,14 +11397,18 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_walk<Plan, T> walk(io);
     // the shuffle tells the compiler that `group` is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
+    if (threadIdx.x == 32) kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
+        if (Plan::pair == 1) kbki_bar_init(&joined, 1);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.a), kbki_tma_prefetch(&maps.b);
+        if (Plan::pair == 1 && io.parts > 1)
+            kbki_bar_expect(&joined, (unsigned)(kbki_wg_shares<Plan>(io.parts, (int)blockIdx.x % io.parts) * io.parts) *
+                                         64 * 32 * sizeof(float));
     }
     __syncwarp();
-    if (Plan::pair > 1)
-        kbki_cluster_barrier();
+    if (Plan::pair > 1) // kbki_bar_ready orders the accesses to the mbarriers
+        kbki_cluster_begin(), kbki_cluster_begun();
     else if (group < 0) // the producer warpgroup arrives at the barrier without waiting for the consumers
         kbki_barrier_arrive<Plan::threads>(5);
     else
@@ -11246,9 +11416,15 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     if (group < 0) {
         if constexpr (Moves) kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, walk, ring);
+        __syncwarp();
+        if (Plan::pair == 1 && io.parts > 1) kbki_cluster_begin(), kbki_cluster_begun();
     } else {
         if constexpr (Moves) kbki_wg_take<Plan::keep>();
-        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, group);
+        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, &joined, group);
+        if (Plan::pair == 1 && io.parts > 1) {
+            if (Plan::turns && group > 0) kbki_cluster_begin(), kbki_cluster_begun(); // as in kbki_wg_send
+            kbki_wg_join<T, Plan, !AlongA && AlongB>(io, ring.stages, &joined, walk.next(), group);
+        }
     }
 #endif
 }
@@ -11263,7 +11439,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 // Launches a persistent kernel: the grid has no more CTAs than can be resident at the same time, and each CTA
 // loops over work units.
 template <class T, class Plan, class Kernel>
-const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
+const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, int split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
     size_t bytes = Plan::bytes;
     int slots = 0; // number of clusters that can be resident at the same time
@@ -11272,20 +11448,21 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
+    const int size = Plan::pair * io.parts;
+    attr.val.clusterDim.x = (unsigned)size, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)size), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &slots);
     if (e != cudaSuccess) return kbki_error(e);
     if (slots < 1) return "this GPU cannot run a cluster of this size";
-    io.slices = split ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
+    io.slices = split == 1 ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
     io.whole = io.slices > 1 ? units / slots * slots : units;
     int64_t clusters = io.whole ? io.whole : units * io.slices;
-    if (clusters > slots) clusters = slots;
-    cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
+    if (clusters > slots && io.parts == 1) clusters = slots;
+    cfg.gridDim = dim3((unsigned)(clusters * size));
     // A cluster of one CTA is launched without the cluster attribute, because this attribute makes a launch
     // slower: 6.4 us instead of 5.2 us for M = N = K = 1024.
-    cfg.numAttrs = Plan::pair > 1;
+    cfg.numAttrs = size > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
@@ -11296,34 +11473,37 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
     const char* why;
     if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b)) return KBKI_TEXT_TMA;
-    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, Plan::tile_m, &maps->a)
-                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, kbki_wg_k<T>, &maps->a);
+    const int high_a = kbki_wg_high<T>(along_a, Plan::tile_m, io.along_n ? Plan::pair : 1),
+              high_b = kbki_wg_high<T>(along_b, Plan::tile_n, io.along_n ? 1 : Plan::pair);
+    why = along_a ? kbki_map_planes(io.a, batch, io.sa, io.m, io.k, io.lda, high_a, &maps->a)
+                  : kbki_map_planes(io.a, batch, io.sa, io.k, io.m, io.lda, high_a, &maps->a);
     if (why) return why;
-    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, kbki_wg_high<Plan, true>, &maps->b)
-                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, kbki_wg_high<Plan, false>, &maps->b);
+    why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, high_b, &maps->b)
+                  : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, high_b, &maps->b);
     if (why || !io.store) return why;
     return layout == KBKI_TT
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.ldc, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.ldc, 64, &maps->c);
 }
-// Checks the arguments, makes the tensor maps, and launches `batch` products. split: whether the tiles of the last
-// wave may be split along K.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split, along_n: as in kbki_wg_choice.
 template <class T, class Plan>
-const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
+const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int split, bool along_n, kbk_stream st) {
     kbki_wg_maps maps = {};
     const int layout = a->s.layout;
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
     io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
+    io.along_n = along_n, io.parts = 1;
+    if (split > 1 && Plan::pair == 1) io.parts = (int)(split < kbki_wg_depth(io) ? split : kbki_wg_depth(io));
     io.store = kbki_mm_wide(io.c, io.unit_c);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) return kbki_mm_zeros(io, batch, st);
-    if (!kbki_grid_ok((io.down + Plan::pair) * io.across * batch)) return KBKI_TEXT_GRID;
+    if (!kbki_grid_ok(kbki_wg_tiles(io, Plan::pair) * Plan::pair * batch)) return KBKI_TEXT_GRID;
     size_t room = kbki_wg_room_bytes(kbki_wg_tiles(io, Plan::pair) * batch, kbki_wg_depth(io), Plan::pair,
                                      Plan::tile_m * Plan::tile_n);
-    split = split && room;
-    if (split && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
-    if (split) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+    if (split == 1 && !room) split = 0;
+    if (split == 1 && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
+    if (split == 1) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
     if ((why = kbki_wg_describe<T, Plan>(io, layout, batch, &maps)) != NULL) return why;
     auto run = [&](auto l) {
         return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, maps, io, split, st);
@@ -11387,10 +11567,11 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// A CTA has two groups of eight warps. The two groups of a CTA compute different columns of C. Each warp of a
+// A CTA has `Across` groups of `Deep` warps. The groups of a CTA compute different columns of C. Each warp of a
 // group computes the products for a part of K.
-template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
-    constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
+template <class T, int Tiles, int Across, int Deep>
+__global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> io) {
+    constexpr int Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, j = lane % 4, deep = warp / Across;
     int depth = (int)io.k, k = deep * 64;
@@ -11426,7 +11607,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         for (int e = 0; e < 4; e++)
             part[deep][g + e / 2 * 8][warp % Across * Columns + 8 * t + 2 * j + e % 2] = d[t][e];
     __syncthreads();
-    for (int i = threadIdx.x; i < 16 * Across * Columns; i += 512) {
+    for (int i = threadIdx.x; i < 16 * Across * Columns; i += Across * Deep * 32) {
         int row = i / (Across * Columns), column = i % (Across * Columns);
         int64_t n = (int64_t)blockIdx.x * (Across * Columns) + column;
         float sum = 0;
@@ -11434,135 +11615,160 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.ldc + n] = kbki_mm_result(io, sum);
     }
 }
-/*  Configuration of kbki_mm_stream_k, which multiplies up to 16 rows of A by a large matrix B. By TMA,
-    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The kernel runs `Ctas` persistent CTAs per
-    SM, each with one producer warp. A CTA loops over blocks of 64 columns. The first operand of wgmma must have
-    64 rows, but A has at most 16. The large matrix B is therefore the first operand, and the result is the
-    transpose of C. A pipeline stage holds Wide * 64 values of k. If `Wide` is more than 1, a TMA copy loads 8
-    columns for all values of k of the stage, so that neighbouring addresses are requested together. */
-template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
-    static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
-    static constexpr int lines = Wide > 1 ? 8 : 64,
-                         // lines: columns per TMA copy; group: bytes of 8 columns of B, or of 8 rows of A
-                         group = Wide * 1024;
-    static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
+/*  Configuration of kbki_mm_stream_k, which multiplies up to Rows rows of A by a large K-major matrix B. By TMA,
+    kbki_mm_stream_k keeps more loads in flight than kbki_mm_thin_k. The first operand of wgmma must have 64 rows.
+    The matrix B is therefore the first operand, and the result is the transpose of C. A work unit is a block of 64
+    columns of C; the CTAs of a cluster split K. Two CTAs run on an SM. */
+template <int Rows> struct kbki_mm_stream {
+    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : Rows < 128 ? 6 : 4;
+    static constexpr int stage_bytes = (64 + Rows) * 128, bytes = 1024 + stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class Plan, class T> __device__ __forceinline__ int kbki_mm_stream_depth(const kbki_mm<T>& io) {
-    return ((int)io.k + Plan::wide * 64 - 1) / (Plan::wide * 64);
-}
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* stages,
-                                                  uint64_t* full, uint64_t* empty) {
-    int slot = 0, parity = 1, depth = kbki_mm_stream_depth<Plan>(io);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x)
+                                                  uint64_t* full, uint64_t* empty, int first, int end) {
+    int slot = 0, parity = 1, size = (int)kbki_cluster_size();
+    for (int unit = (int)blockIdx.x / size; unit < io.across; unit += (int)gridDim.x / size)
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = first; i < end; i++) {
             char* to = stages + slot * Plan::stage_bytes;
             kbki_bar_wait(empty + slot, parity);
             kbki_bar_expect(full + slot, Plan::stage_bytes);
-            int k = Plan::wide > 1 ? 0 : i * 64, deep = Plan::wide > 1 ? i * Plan::wide : 0;
-#pragma unroll
-            for (int x = 0; x < 64; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
-                kbki_tma_load_3d<false>(to, &maps.b, full + slot, k, unit * 64 + x, deep);
-#pragma unroll
-            for (int x = 0; x < 16; x += Plan::lines, to += Plan::lines / 8 * Plan::group)
-                kbki_tma_load_3d<false>(to, &maps.a, full + slot, k, x, deep);
+            kbki_tma_load_3d<false>(to, &maps.b, full + slot, i * 64, unit * 64, 0);
+            kbki_tma_load_3d<false>(to + 8192, &maps.a, full + slot, i * 64, 0, 0);
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
 }
+// Adds the sums of all CTAs of a cluster in a fixed order. CTA i % size adds the sums of rows 8 i to 8 i + 7 of C. The
+// sums replace the stages of the pipeline.
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined, int unit,
+                                                    const float* d) {
+    const int t = threadIdx.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    const float4* at = (const float4*)stages + t;
+    int64_t n = (int64_t)unit * 64 + t / 32 * 16 + t % 32 / 4;
+    kbki_cluster_begin(), kbki_cluster_begun();
+    if (t >= 128) return;
+#pragma unroll
+    for (int i = 0; i < Plan::rows / 8; i++)
+        kbki_cluster_send(at + (i / size * size + rank) * 128, joined, (unsigned)(i % size),
+                          make_float4(d[i * 4], d[i * 4 + 1], d[i * 4 + 2], d[i * 4 + 3]));
+    kbki_bar_wait(joined, 0);
+    for (int i = rank; i < Plan::rows / 8; i += size) {
+        const float4 v = kbki_cluster_sum(at + i / size * size * 128, size);
+        const float sums[4] = { v.x, v.y, v.z, v.w };
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int64_t m = i * 8 + t % 4 * 2 + e % 2, column = n + e / 2 * 8;
+            if (m < io.m && column < io.n) io.c[m * io.ldc + column] = kbki_mm_result(io, sums[e]);
+        }
+    }
+}
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_mm_stream_multiply(const kbki_mm<T>& io, char* stages, uint64_t* full,
-                                                        uint64_t* empty) {
-    kbki_wg_operand<true, 64, Plan::group> a, b;
-    int slot = 0, parity = 0, depth = kbki_mm_stream_depth<Plan>(io);
-    float d[8];
-    a.set(stages), b.set(stages + 8 * Plan::group);
-    for (int unit = (int)blockIdx.x; unit < io.across; unit += (int)gridDim.x) {
+                                                        uint64_t* empty, int first, int end, float* d) {
+    kbki_wg_operand<true> a, b;
+    int slot = 0, parity = 0, size = (int)kbki_cluster_size();
+    a.set(stages), b.set(stages + 8192);
+    for (int unit = (int)blockIdx.x / size; unit < io.across; unit += (int)gridDim.x / size) {
         int before = 0;
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = first; i < end; i++) {
             uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
             kbki_bar_wait(full + slot, parity);
             kbki_wg_fence();
 #pragma unroll
-            for (int step = 0; step < 4 * Plan::wide; step++) {
-                uint32_t at = on + step / 4 * (1024 / 16) + step % 4 * a.step16;
-                kbki_wgmma<T, 16>::template shared<0, 0>(d, a.at(at), b.at(at), step ? 1 : i);
-            }
+            for (int step = 0; step < 4; step++)
+                kbki_wgmma<T, Plan::rows>::template shared<0, 0>(d, a.at(on + step * a.step16),
+                                                                 b.at(on + step * b.step16), step ? 1 : i - first);
             kbki_wg_commit();
             kbki_wg_wait<1>();
-            if (i && threadIdx.x == 0) kbki_bar_arrive(empty + before);
+            if (i > first && threadIdx.x == 0) kbki_bar_arrive(empty + before);
             before = slot;
             if (++slot == Plan::stages) slot = 0, parity ^= 1;
         }
         kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::rows / 2>(d);
+        if (size > 1) return;
         if (threadIdx.x == 0) kbki_bar_arrive(empty + before);
-        kbki_wg_hold<8>(d);
         int64_t column = (int64_t)unit * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll
-        for (int e = 0; e < 8; e++) {
+        for (int e = 0; e < Plan::rows / 2; e++) {
             int64_t n = column + e / 2 % 2 * 8, m = e / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
             if (m < io.m && n < io.n) io.c[m * io.ldc + n] = kbki_mm_result(io, d[e]);
         }
     }
 }
 #endif
-// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup.
+// Warp 4 is the TMA producer. Warps 0 to 3 are one consumer warpgroup. A CTA of a cluster computes one work unit.
 template <class T, class Plan>
-__global__ void __launch_bounds__(160, Plan::ctas)
-    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+__global__ void __launch_bounds__(160, 2)
+    kbki_mm_stream_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
+    __shared__ uint64_t full[Plan::stages], empty[Plan::stages], joined;
     char* stages = kbki_wg_align(kbki_mm_ring);
+    int depth = ((int)io.k + 63) / 64, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    int first = depth * rank / size, end = depth * (rank + 1) / size;
+    float d[Plan::rows / 2];
     if (threadIdx.x == 128) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_init(&joined, 1);
         kbki_bar_ready();
-        kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
+        kbki_bar_expect(&joined, (unsigned)((Plan::rows / 8 - rank + size - 1) / size * size) * 2048);
     }
+    if (threadIdx.x == 96) kbki_tma_prefetch(&maps.b), kbki_tma_prefetch(&maps.a);
     __syncthreads();
-    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty);
-    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
+    if (threadIdx.x == 128) kbki_mm_stream_in<Plan>(maps, io, stages, full, empty, first, end);
+    if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty, first, end, d);
+    if (size == 1) return;
+    __syncwarp();
+    kbki_mm_stream_join<Plan>(io, stages, &joined, (int)blockIdx.x / size, d);
 #endif
 }
-// Makes a tensor map of a K-major matrix. If a TMA copy loads more than 64 values of k, blocks of 64 values are
-// the third dimension of the map, and K must be a multiple of 64.
-template <class Plan, class T>
-const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, int64_t ld, kbki_map* map) {
-    if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * ld, lines, k, ld, high, map);
-    return kbki_map_planes(base, k / 64, 64, lines, 64, ld, Plan::lines, map, Plan::wide);
-}
-template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, kbk_stream st) {
+// parts: number of CTAs of a cluster, which split K
+template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, int parts, kbk_stream st) {
     kbki_mm<T> io;
     kbki_wg_maps maps = {};
-    int64_t ctas;
+    int64_t ctas, most = (int64_t)kbki_sms() * 2;
     size_t bytes = Plan::bytes;
     const char* why = kbki_needs_hopper();
-    if (!why) why = kbki_mm_args(a, 16, 64, &io, &ctas);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, io.ldb, &maps.b);
-    if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, io.lda, &maps.a);
+    if (!why) why = kbki_mm_args(a, Plan::rows, 64, &io, &ctas);
+    if (!why) why = kbki_map_planes(io.b, 1, io.n * io.ldb, io.n, io.k, io.ldb, 64, &maps.b);
+    if (!why) why = kbki_map_planes(io.a, 1, io.m * io.lda, io.m, io.k, io.lda, Plan::rows, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    int64_t most = (int64_t)kbki_sms() * Plan::ctas;
-    kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = (unsigned)parts, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)(parts > 1 ? ctas * parts : ctas < most ? ctas : most)), cfg.blockDim = dim3(160);
+    cfg.dynamicSmemBytes = bytes, cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = parts > 1;
+    cudaError_t e = cudaLaunchKernelEx(&cfg, kbki_mm_stream_k<T, Plan>, maps, io);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class T, int Tiles, int Across, int Deep>
+const char* kbki_mm_thin_run(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 16, Tiles * 8 * Across, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbki_mm_thin_k<T, Tiles, Across, Deep><<<(unsigned)ctas, Across * Deep * 32, 0, st>>>(io);
     return kbki_launched();
 }
+// Multiplies up to 64 rows. Up to 16 rows, the number of columns of a CTA depends on the number of columns of C, so
+// that every SM has work. More rows or columns are loaded by TMA, and clusters split K if the columns alone would
+// leave SMs idle.
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas, sms = kbki_sms();
-    // whether a CTA computes 32 instead of 64 columns, so that every SM has work
-    bool narrow = a->s.cols < 48 * sms;
-    if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
-        return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
-                                                         : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
-    const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if (narrow)
-        kbki_mm_thin_k<T, 2><<<(unsigned)ctas, 512, 0, st>>>(io);
-    else
-        kbki_mm_thin_k<T, 4><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
+    const int64_t sms = kbki_sms(), blocks = kbki_ceil(a->s.cols, 64);
+    int parts = 1;
+    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts) parts *= 2;
+    if (a->s.rows > 32) return kbki_mm_streamed<T, kbki_mm_stream<64>>(a, parts, st);
+    if (a->s.rows > 16) return kbki_mm_streamed<T, kbki_mm_stream<32>>(a, parts, st);
+    if (a->s.cols <= 8 * sms) return kbki_mm_thin_run<T, 1, 1, 16>(a, st);
+    if (a->s.cols <= 16 * sms) return kbki_mm_thin_run<T, 2, 1, 16>(a, st);
+    if (a->s.cols <= 32 * sms) return kbki_mm_thin_run<T, 2, 2, 8>(a, st);
+    return kbki_mm_streamed<T, kbki_mm_stream<16>>(a, parts, st);
 }
 #endif // __CUDACC__
 
@@ -11587,12 +11793,16 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
-    way(wide,       2, 128, 256, 2,  4, 2, 0, 1085)         \
-    way(square,     2, 192, 192, 3,  3, 2, 0, 1340)         \
-    way(turns_192,  2, 128, 192, 2,  4, 1, 1,  918)         \
-    way(turns,      2, 128, 128, 2,  6, 1, 1,  647)         \
-    way(low,        2,  64, 192, 2,  6, 1, 1,  496)         \
-    way(small,      2,  64,  64, 2, 12, 1, 1,  176)         \
+    way(wide,       2, 128, 256, 2,  4, 2, 0,  940)         \
+    way(square,     2, 192, 192, 3,  4, 2, 0, 1037)         \
+    way(tall,       2, 256, 192, 2,  3, 2, 0, 1391)         \
+    way(tall_160,   2, 256, 160, 2,  3, 2, 0, 1205)         \
+    way(wide_192,   2, 128, 192, 2,  4, 2, 0,  720)         \
+    way(tall_128,   2, 192, 128, 3,  4, 2, 0,  715)         \
+    way(mid,        2, 128, 128, 2,  6, 2, 0,  577)         \
+    way(turns,      2,  64, 128, 2,  8, 2, 1,  274)         \
+    way(low,        2,  64, 128, 2,  8, 1, 1,    0)         \
+    way(small,      2,  64,  64, 1, 12, 2, 0,   98)         \
     way(tf32_one,   4, 128, 256, 2,  4, 1, 0, 1150)         \
     way(tf32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
     way(tf32_tall,  4, 128,  64, 2,  8, 1, 0,  540)         \
@@ -11608,24 +11818,30 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split along K
+    // way: index of a configuration; split: 1 if the tiles of the last wave are split along K; above 1: number of
+    // CTAs of a cluster that compute parts of K of the same tile
+    int way, split;
+    int along_n;    // 1 if the CTAs of a cluster share a tile of A and are neighbours along N
     double clocks;  // predicted time in clock cycles; in a tuned choice, the measured time in nanoseconds
 } kbki_wg_choice;
+#define KBKI_WG_CHOICES (18 * KBKI_WG_WAYS) // 9 values of `split`, 2 of `along_n`
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration, for example 128x192x1p: rows x columns of a tile x CTAs of a cluster, then p
-// if the schedule is ping-pong. Returns `name`.
-KBK_FN const char* kbki_wg_name(int way, char* name) {
-    const kbki_wg_way w = kbki_wg_way_of(way);
-    return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
+// Writes the name of a choice, for example 64x128x1p: rows x columns of a tile x CTAs that share an operand, then
+// p if the schedule is ping-pong, and n if these CTAs are neighbours along N. Returns `name`.
+KBK_FN const char* kbki_wg_name(kbki_wg_choice by, char* name) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    snprintf(name, 24, "%dx%dx%d%s%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : "", by.along_n ? "n" : "");
+    return name;
 }
-// Returns the number of work units of a batch: tiles, or pairs of tiles if a cluster has two CTAs.
-KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
-    return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
-           batch;
+// Returns the number of work units of a batch: tiles, or pairs of tiles if two CTAs share an operand.
+KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_choice by, int64_t batch) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    const int64_t down = (s->rows + w.tile_m - 1) / w.tile_m, across = (s->cols + w.tile_n - 1) / w.tile_n;
+    return ((by.along_n ? across : down) + w.pair - 1) / w.pair * (by.along_n ? down : across) * batch;
 }
 // Returns the number of pipeline stages that cover K.
 KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; }
@@ -11638,38 +11854,48 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     return line * elem % 32 != 0;
 }
 /*  Predicts the time of a product, in clock cycles of an SM. Returns infinity if the configuration cannot
-    compute the product. The model assumes that an SM computes one tile per wave. The time of a tile is the
-    time of its pipeline stages, plus 900 cycles for the first loads, plus 3600 cycles per 32768 results for
-    the epilogue. The ping-pong schedule hides 23 % of the time of the first loads and of the epilogue. An SM
-    loads 73 bytes per cycle from L2, or 27 bytes if rows are not aligned to 32 bytes. Split-K shortens the
-    last wave. Split-K itself costs 3700 cycles, plus 0.024 cycles for each byte of the partial sums of all
-    slices of a tile. DRAM moves 1500 bytes per cycle for all SMs together. The time of the computation
-    overlaps with the time of the DRAM traffic, except for 19 % of the shorter time. A launch takes 4700
-    cycles; clusters add 1350 cycles. All constants were fitted to measured times of bf16 products on an H100
-    at 1.98 GHz. */
+    compute the product. The model assumes that an SM computes one tile per wave. The time of a stage is the
+    norm of order 4 of the time of its loads and the time of its products. The time of a tile is the time of its
+    pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
+    epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
+    33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
+    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
+    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
+    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
+    products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
-    const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
-    if (w.elem != elem || slots < 1) return (double)INFINITY;
-    const int64_t slices = by.split ? kbki_wg_slices(units, stages, slots) : 1;
-    if (by.split && slices == 1) return (double)INFINITY;
+    const int64_t units = kbki_wg_units(s, by, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
+    const int64_t parts = by.split > 1 ? by.split : 1;
+    const double inf = (double)INFINITY;
+    if (w.elem != elem || slots < 1 || (by.along_n && w.pair == 1)) return inf;
+    // a cluster is in one GPC, so that clusters of three or more CTAs leave some SMs idle, those of 5 or 7 too many
+    if (parts > 1 && (w.pair > 1 || stages < 2 * parts || units * parts > (parts > 2 ? sms - 15 : sms))) return inf;
+    if (parts == 5 || parts == 7) return inf;
+    const int64_t slices = by.split == 1 ? kbki_wg_slices(units, stages, slots) : parts;
+    if (by.split == 1 && slices == 1) return inf;
     const double m = (double)s->rows, n = (double)s->cols, k = (double)stages * 128, results = w.tile_m * w.tile_n;
-    const double a = 128 * (m < w.tile_m ? m : w.tile_m), b = 128 * (n < w.tile_n ? n : w.tile_n) / w.pair;
-    const double loads = a / (kbki_wg_off(s, elem, 0) ? 27 : 73) + b / (kbki_wg_off(s, elem, 1) ? 27 : 73);
-    const double stage = loads > w.stage ? loads : w.stage;
-    const double end = (900 + 3600 / 32768.0 * results) * (w.turns ? 0.77 : 1);
-    const double waves = (double)(units / slots), last = units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) +
-                        (by.split ? 3700 + 0.024 * 4 * (double)slices * results : 0);
-    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
-    return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
+    const double a = 128 * (m < w.tile_m ? m : w.tile_m) / (by.along_n ? w.pair : 1);
+    const double b = 128 * (n < w.tile_n ? n : w.tile_n) / (by.along_n ? 1 : w.pair);
+    const double loads = a / (kbki_wg_off(s, elem, 0) ? 33 : 63) + b / (kbki_wg_off(s, elem, 1) ? 33 : 63);
+    const double stage = sqrt(sqrt(pow(loads, 4) + pow(w.stage, 4)));
+    const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
+    const double waves = (double)(parts > 1 ? 0 : units / slots);
+    const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
+    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+                        : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
+                                        : 0;
+    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
+    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1600;
+    return (work > memory ? work + 0.41 * memory : memory + 0.41 * work) + 2000 + (w.pair > 1 ? 880 : 0);
 }
 // Writes to `best` the n choices with the shortest predicted times, in ascending order of time. Returns the number
 // of choices written, which is less than n if fewer configurations can compute the product.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
-    for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
-        kbki_wg_choice by = { i / 2, i % 2, 0 };
+    for (int i = 0; i < KBKI_WG_CHOICES; i++) {
+        kbki_wg_choice by = { i / 18, i % 9, i / 9 % 2, 0 };
         by.clocks = kbki_wg_clocks(s, elem, batch, sms, by);
         if (!(by.clocks < (double)INFINITY) || (many == n && by.clocks >= best[n - 1].clocks)) continue;
         int at = many < n ? many++ : n - 1;
@@ -11678,14 +11904,15 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Returns the bytes of workspace that split-K needs with the most demanding configuration; these bytes suffice for
-// every tuned choice.
+// Returns the bytes of workspace that split-K of the last wave needs with the most demanding configuration; these
+// bytes suffice for every tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
-    for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
-        const kbki_wg_way w = kbki_wg_way_of(way);
+    for (int i = 0; i < 2 * KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; i++) {
+        const kbki_wg_choice by = { i / 2, 1, i % 2, 0 };
+        const kbki_wg_way w = kbki_wg_way_of(by.way);
         size_t bytes =
-            kbki_wg_room_bytes(kbki_wg_units(s, w, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
+            kbki_wg_room_bytes(kbki_wg_units(s, by, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
         if (w.elem == elem && bytes > most) most = bytes;
     }
     return most;
@@ -11706,10 +11933,9 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
-        kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
+        kbk_tuned 1 2 NT 1024 1024 4096 1 128x192x2 1 11920 NVIDIA H100 80GB HBM3
     The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
-    configuration (rows x columns of a tile x CTAs that share B, then p for ping-pong); 1 if the tiles of the last wave
-    are split along K, else 0; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
+    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
     the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
@@ -11763,7 +11989,7 @@ KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
 // Parses a line of a file of tuned choices. Returns NULL on success, otherwise the reason why the line cannot be
 // used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
-    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
+    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT;
     char in[4], tile[24], known[24];
     long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
     if (!strchr(line, '\n')) return "the line is incomplete";
@@ -11774,15 +12000,16 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
         !name || !line[at + name])
         return "a field is missing";
     while (layout >= KBK_NN && strcmp(in, kbki_layout_name(layout)) != 0) layout--;
-    while (way < KBKI_WG_WAYS && (kbki_wg_way_of(way).elem != elem || strcmp(kbki_wg_name(way, known), tile) != 0))
-        way++;
-    if (layout < KBK_NN || way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
+    kbki_wg_choice by = { 0, split, 0, (double)ns };
+    for (; by.way < KBKI_WG_WAYS; by.way += by.along_n, by.along_n ^= 1)
+        if (kbki_wg_way_of(by.way).elem == elem && strcmp(kbki_wg_name(by, known), tile) == 0) break;
+    if (layout < KBK_NN || by.way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
         return "a field has an invalid value";
     kbk_shape s;
     memset(&s, 0, sizeof s);
     s.rows = m, s.cols = n, s.k = k, s.layout = layout;
     *t = kbki_tuned_key(&s, elem, batch, kbki_tuned_gpu(line + at + name));
-    t->by.way = way, t->by.split = split, t->by.clocks = (double)ns;
+    t->by = by;
     return kbki_wg_clocks(&s, elem, batch, KBKI_WG_SMS, t->by) < (double)INFINITY
                ? NULL
                : "the configuration cannot compute this shape";
@@ -11819,7 +12046,7 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
     int n = snprintf(line, sizeof line, "%skbk_tuned %d %d %s %lld %lld %lld %lld %s %d %.0f %s\n",
                      complete ? "" : "\n", KBKI_TUNED_VERSION, t->elem, kbki_layout_name(t->s.layout),
                      (long long)t->s.rows, (long long)t->s.cols, (long long)t->s.k, (long long)t->s.batch,
-                     kbki_wg_name(t->by.way, name), t->by.split, t->by.clocks, gpu);
+                     kbki_wg_name(t->by, name), t->by.split, t->by.clocks, gpu);
     f = n < (int)sizeof line ? fopen(path, "a") : NULL;
     if (!f) return "the file of tuned choices cannot be written";
     setvbuf(f, NULL, _IONBF, 0);
@@ -11832,7 +12059,7 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 #define KBKI_WG_CASE(name, elem, m, n, groups, stages, pair, turns, stage)                                           \
     if constexpr (sizeof(T) == elem)                                                                                 \
         if (by.way == KBKI_WG_##name)                                                                                \
-            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, st);
+            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, by.along_n, st);
 // clang-format on
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
@@ -11921,7 +12148,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
         int64_t ctas;
         const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
         if (why || ctas == 0) return why;
-        bool thin = s->layout == KBK_NT && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
+        bool thin = s->layout == KBK_NT && s->rows <= (s->cols <= 3840 ? 64 : 32) && s->cols >= 256 && s->k >= 256 &&
                     s->cols < ((int64_t)1 << 31) / io.ldb && io.lda < 1 << 27;
         bool wide = kbki_mm_wide(io.a, io.unit_a) && kbki_mm_wide(io.b, io.unit_b);
         if (thin && wide) {
@@ -12558,12 +12785,12 @@ template <class T> struct kbki_attn {
     int64_t heads, rows; // heads: number of heads of all batch elements; rows: rows of q per head
     float scale;
     int causal, vector; // vector: 1 if all addresses allow 16-byte accesses
-    int span;           // heads per batch element; all heads if all tensors are contiguous
+    int span;           // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element. Returns
-// NULL if the tensors are contiguous or `accepts` is true, otherwise an error.
+// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
+// all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
@@ -12573,12 +12800,12 @@ KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, 
         step[i].z = given[2] ? given[2] : step[i].y * s->heads;
         if (step[i].x < s->cols) return "a stride is smaller than a row";
     }
-    *span = (int)(strides ? s->heads : s->batch * s->heads);
+    *span = strides ? (int)s->heads : 0;
     return strides && !accepts ? KBKI_TEXT_STRIDES : NULL;
 }
 // Returns the distance of head number `head`, counted over all batch elements, from the start of a tensor.
 __device__ __forceinline__ int64_t kbki_attn_head(longlong3 step, int span, int head) {
-    const int batch = head < span ? 0 : head / span; // the comparison avoids a division for contiguous tensors
+    const int batch = span ? head / span : 0;
     return batch * step.z + (head - batch * span) * step.y;
 }
 KBK_FN bool kbki_attn_even(longlong3 step) { return (step.x | step.y | step.z) % 8 == 0; } // multiples of 16 bytes
@@ -13400,10 +13627,14 @@ __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
 }
 // Copies `high` rows of Panels * 64 elements to shared memory by TMA, one panel of 64 columns after the other.
 // Only one thread calls kbki_fa_fetch.
-template <int Panels>
+template <int Panels, bool Strides = false>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
-                                              int head, int batch = 0) {
-    for (int p = 0; p < Panels; p++) kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head, batch);
+                                              int head, int span = 0) {
+    for (int p = 0; p < Panels; p++)
+        if (Strides)
+            kbki_tma_load_4d(to + p * high * 128, map, full, p * 64, row, head % span, head / span);
+        else
+            kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
 // Sets the scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
@@ -13675,7 +13906,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
     const char* why = kbki_needs_hopper();
     for (int i = 0; i < 3 && !why; i++)
         why = kbki_aligned(from[i], 16) && kbki_attn_even(io.step[i])
-                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i])
+                  ? kbki_map_heads(from[i], io.heads, io.span, io.rows, d, io.step[i], i ? keys : 64, to[i], 3)
                   : KBKI_TEXT_TMA_HEADS;
     return why;
 }
@@ -13723,9 +13954,10 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
     H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
     ping-pong schedule, because it took 1 to 2 % longer. */
-template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
+template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
+struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
-    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
+    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64, strides = Strides;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     // q_bytes: bytes of q per consumer warpgroup; tile_bytes: bytes of a tile of K or V
@@ -13816,10 +14048,10 @@ template <class Plan> struct kbki_fa_ring {
 // Waits until a slot is empty, then loads a tile of K or V into the slot by TMA.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
-                                             const kbki_map* map, int tile, int head, int batch) {
+                                             const kbki_map* map, int tile, int head, int span) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head, batch);
+    kbki_fa_fetch<Plan::panels, Plan::strides>(to, map, full, tile * Plan::keys, Plan::keys, head, span);
 }
 /*  Runs the producer. The producer is one thread, which fills the pipelines for one work item after another.
     For each work item, the producer loads the first keys before q, because the buffer of q becomes free later.
@@ -13835,13 +14067,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     unsigned index = blockIdx.x, asked = 0;
     do {
         const kbki_fa_item item = kbki_fa_where<Plan>(work, (int)index);
-        const int batch = item.head < work.io.span ? 0 : item.head / work.io.span, head = item.head - batch * work.io.span;
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
             if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
-                               &maps.k, tile, head, batch);
+                               &maps.k, tile, item.head, work.io.span);
 #pragma unroll 1
             for (int g = 0; g < Plan::groups && fresh; g++) {
                 kbki_bar_wait(bar.q_empty + g, ring.q_parity() ^ 1);
@@ -13852,10 +14083,12 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, head, batch);
+                if (rows)
+                    kbki_fa_fetch<Plan::panels, Plan::strides>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head,
+                                                               work.io.span);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
-                               &maps.v, tile, head, batch);
+                               &maps.v, tile, item.head, work.io.span);
         }
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
@@ -14049,8 +14282,10 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
         bool first, fresh = true;
         auto store = [&]() {
             const kbki_attn<T>& io = work.io;
-            kbki_fa_finish<T, Plan::dim>(io.o + kbki_attn_head(io.step[3], io.span, out.head), out.row, (int)io.rows,
-                                         out.inv, o, io.step[3].x);
+            const int64_t at =
+                Plan::strides ? kbki_attn_head(io.step[3], io.span, out.head) : out.head * io.rows * Plan::dim;
+            kbki_fa_finish<T, Plan::dim>(io.o + at, out.row, (int)io.rows, out.inv, o,
+                                         Plan::strides ? io.step[3].x : Plan::dim);
         };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
@@ -14220,6 +14455,9 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
+// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14229,8 +14467,10 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
-    return a->s.cols == 128 ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
-                            : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
+    const bool wide = a->s.cols == 128;
+    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
+                : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
 #endif // __CUDACC__
 
@@ -14351,7 +14591,7 @@ template <class T> struct kbki_attn_back {
     int64_t heads, rows;
     float scale;
     int causal, vector;
-    int span;          // heads per batch element; all heads if all tensors are contiguous
+    int span;          // heads per batch element; 0 if all tensors are contiguous
     longlong3 step[9]; // strides of the tensors in the order of the signature; x: rows, y: heads, z: batch
 };
 template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_back<T>* io, bool strides = false) {
@@ -15078,7 +15318,7 @@ __global__ void __launch_bounds__(384, 1)
         kbki_wg_give<24>();
         for (unsigned round = 0; threadIdx.x == 0 && round < rounds; round++) {
             if (!take(round)) continue;
-            const int batch = head < heads_of_batch ? 0 : head / heads_of_batch, in_batch = head - batch * heads_of_batch;
+            const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
                 const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
@@ -15338,7 +15578,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif
 }
 
-#define KBK_CANDIDATES 6 // configurations that kbk_tune measures
+#define KBK_CANDIDATES 12 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
 typedef struct kbk_candidate { // one of the configurations that kbk_tune measures, and the launch that uses it
@@ -15407,7 +15647,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     for (int i = 0; i < n; i++) {
         char name[24];
         c[i] = c[0], c[i].choice.by = by[i], ns[i] = NAN;
-        snprintf(c[i].name, sizeof c[i].name, "%s%s", kbki_wg_name(by[i].way, name), by[i].split ? " split-K" : "");
+        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name), by[i].split);
     }
     cudaError_t e = cudaDeviceSynchronize();
     if (e != cudaSuccess) return kbki_error(e);

@@ -6,6 +6,7 @@
 # compiles the last variant of every operation and direction.
 # takes long
 . tests/lib.sh
+. tests/cli/kit.lib
 
 have python3 || { skip "no python3" && finish; }
 run python3 tests/extract.py --list
@@ -72,7 +73,13 @@ for name in $names; do
             -DKERNEL_ONLY -c "$tmp/one.cu" -o "$tmp/one.o"
     fi
     everything || [ "$name" = softmax/online/f32 ] || continue
-    check "$name: the program" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -I. "$tmp/one.cu" -o "$tmp/one" || continue
+    program=$tmp/one.cu object=
+    if ! everything; then
+        cuda_object "$(dirname "$(command -v "$NVCC")")/../include"
+        program=$tmp/api.cu object=$kit/cuda.o
+        sed '/^#define KBENCH_IMPLEMENTATION$/d' "$tmp/one.cu" > "$program"
+    fi
+    check "$name: the program" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -I. $program $object -o "$tmp/one" || continue
     run "$tmp/one" --list
     check_out "$name: its case" "^$(echo "$name" | cut -d/ -f1)[a-z_]*/.*impl="
 done

@@ -37,9 +37,9 @@ static_assert(KBKI_MAP_8 == CU_TENSOR_MAP_DATA_TYPE_UINT8, "a number of cuda.h")
 
 typedef __nv_bfloat16 bf16;
 typedef kbk_e4m3 byte;
-static bool split_k;
+static int split_k;
 template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
-    return kbki_e4m3_run<byte>(a, { Way, split_k, 0 }, st);
+    return kbki_e4m3_run<byte>(a, { Way, split_k, 0, 0 }, st);
 }
 struct rung {
     const char* name;
@@ -215,7 +215,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
     }
     failed++, theirs += r.vendor;
     printf("FAIL: %s %s %s%s: %s", r.name, what, text(s).c_str(), off ? ", C off by an element" : "", say);
-    if (split_k) printf(", split-K");
+    if (split_k) printf(", split %d", split_k);
     if (e == cudaSuccess && v[0])
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v[0], (long long)n, (long long)v[1] / s.n,
                (long long)v[1] % s.n);
@@ -230,7 +230,8 @@ static void try_rungs(const byte* a, const byte* b, shape s, int off, const char
     for (const rung& r : rungs) {
         if (!asked(r) || (r.slow && s.m * s.n * s.k > (int64_t)1 << 34)) continue;
         try_one(r, a, b, s, off, what);
-        if (r.way) split_k = true, try_one(r, a, b, s, off, what), split_k = false;
+        for (split_k = 1; r.way && split_k < 4; split_k++) try_one(r, a, b, s, off, what);
+        split_k = 0;
     }
 }
 static void try_shape(shape s, int off) {

@@ -57,7 +57,7 @@ struct rung {
     bool any;                            // whether the variant accepts rows that are not 16-byte aligned
     bool way;
 };
-static bool split_k; // the configurations use split-K
+static kbki_wg_choice how; // `split` and `along_n` of the configurations
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     int64_t batch = a->s.batch ? a->s.batch : 1, ctas;
     kbk_args rest = *a;
@@ -65,7 +65,7 @@ template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if constexpr (sizeof(T) == 4)
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
-    return why ? why : kbki_wg_select(&rest, io, batch, { Way, split_k, 0 }, st);
+    return why ? why : kbki_wg_select(&rest, io, batch, { Way, how.split, how.along_n, 0 }, st);
 }
 template <class T, int Way, int Elem> static constexpr kbk_launch_fn way_of() {
     if constexpr (sizeof(T) == Elem)
@@ -274,7 +274,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     failed++;
     printf("FAIL: %s %s %s %s%s: %s", r.name, dtype_name[dtype], layout_name[layout], text(s).c_str(),
            off ? ", C off by an element" : "", say);
-    if (r.way && split_k) printf(", split-K");
+    if (r.way) printf(", split %d, along_n %d", how.split, how.along_n);
     if (e == cudaSuccess && v.bad)
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v.bad, (long long)n, (long long)v.first / s.n,
                (long long)v.first % s.n);
@@ -292,8 +292,9 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         if (!wanted(rungs[i], dtype, s) || rungs[i].way != by_way) continue;
         try_one(x, rungs[i], x.a, x.b, s, layout, off);
         if (!rungs[i].way) continue;
-        split_k = true, try_one(x, rungs[i], x.a, x.b, s, layout, off);
-        split_k = false;
+        static const int more[][2] = { { 1, 0 }, { 0, 1 }, { 1, 1 }, { 2, 0 }, { 7, 0 } };
+        for (auto& m : more) how.split = m[0], how.along_n = m[1], try_one(x, rungs[i], x.a, x.b, s, layout, off);
+        how = {};
     }
 }
 // Uses more inputs, at neighbouring addresses, than there are cached tensor maps: each launch must use its own
@@ -343,9 +344,10 @@ template <class T> static void try_ways(const bench<T>& x, int layout) {
         if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
 }
 template <class T> static void try_thin(const bench<T>& x) {
-    static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
-    for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
-        try_shape(x, { 1 + i / 16, columns[i / 4 % 4], depths[i % 4] }, KBK_NT, i / 16 % 2);
+    static const int columns[] = { 520, 1033, 2000, 3592, 6413 }, depths[] = { 264, 1032, 1528, 4200 };
+    static const int rows[] = { 1, 7, 8, 9, 15, 16, 17, 24, 32, 33, 57, 64 };
+    for (int i = 0; i < 12 * 20; i += sanitize ? 37 : quick ? 7 : 1)
+        try_shape(x, { rows[i / 20], columns[i / 4 % 5], depths[i % 4] }, KBK_NT, i / 20 % 2);
     for (int m = 1; m <= 16 && !sanitize; m += quick ? 5 : 1)
         for (int i = 0; i < 4; i++) try_shape(x, { m, 8200 + i / 2 * 3, 4096 + i % 2 * 8 }, KBK_NT, m % 2);
 }
@@ -563,7 +565,7 @@ template <class T> struct rotation {
         for (int v = 0; v < TIMED; v++) {
             kbk_args a = at(0);
             on[v] = v == CUBLAS ||
-                    (shown(rungs[v]) && wanted(rungs[v], dtype_of<T>, s) && takes<T>(rungs[v], 0, 0, s, layout));
+                    (shown(rungs[v]) && wanted(rungs[v], dtype_of<T>, s) && takes<T>(rungs[v], 0, 0, NULL, s, layout));
             const char* why = on[v] ? launch<T>(v, &a) : NULL;
             if (why && v != CUBLAS) printf("FAIL: %s: %s\n", rungs[v].name, why), failed++;
             on[v] = on[v] && !why;

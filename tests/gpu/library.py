@@ -289,7 +289,7 @@ def strides():
     """Slices of matrices; and q, k and v inside one tensor, also with gradients, and an output of another layout."""
     torch.manual_seed(4)
     for k in kernels:
-        if k.operation == "matmul" and k.runs_on(capability):
+        if k.operation == "matmul" and k.dtypes and k.runs_on(capability):
             dtype = k.dtypes[-1]
             a, b, c = (torch.randn(n, 320, device="cuda").to(getattr(torch, kk._LONG[dtype])) for n in (96, 128, 96))
             guarded(f"a slice: {k!r}", lambda: k(a[:, :128], b[:, 8:208], out=c[:, 16:216]))

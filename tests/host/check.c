@@ -2,6 +2,7 @@
 // Tests which results kb_check and related functions accept. NaN must never pass, even with -ffast-math
 // (check_fast_math.sh).
 #include "test.h"
+#define KIT_WITHOUT_ADDONS
 #include "kit.h"
 
 static float nan_f(void) { // returns a NaN made from its bits, because -ffast-math optimises the constant NAN away

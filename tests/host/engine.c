@@ -5,6 +5,7 @@
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
 #include "guarded.h"
+#define KIT_WITHOUT_ADDONS
 #include "kit.h"
 
 #ifdef TEST_SANITIZE
@@ -342,6 +343,20 @@ static void test_notes(void) {
     kb_result_free(&r);
 }
 
+// A timed block of GPU work may call functions that run on the host, but no function that uses the stream.
+static void test_calls_in_blocks(void) {
+    static kbi_run run;
+    static kbi_backend backend;
+    backend.gpu = true, run.backend = &backend, run.kb.run = &run, run.call.unit = KBI_SAMPLE;
+    kb_note(&run.kb, "a note");
+    CHECK(!run.call.forbidden_call);
+    kbi_note_call(&run.kb, "kb_fill", false);
+    CHECK_STR(run.call.forbidden_call, "kb_fill");
+    backend.gpu = false, run.call.forbidden_call = NULL;
+    kb_note(&run.kb, "a note");
+    CHECK_STR(run.call.forbidden_call, "kb_note");
+}
+
 // In every run, memory has equal addresses, poison patterns and fill values. The record contains the peak memory
 // of the case.
 static void test_memory(void) {
@@ -424,6 +439,7 @@ int main(void) {
     test_faults_in_process();
     test_short();
     test_notes();
+    test_calls_in_blocks();
     test_memory();
     return test_end();
 }

@@ -45,6 +45,7 @@ static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
 #define write played_write
 #define fsync(file) played_fsync(file)
 #define read played_read
+#define KIT_WITHOUT_ADDONS
 #include "kit.h"
 #undef write
 #undef read

@@ -19,6 +19,7 @@ static void test_free(void* p) {
 #define KBENCH_MALLOC(n) test_realloc(NULL, n)
 #define KBENCH_REALLOC(p, n) test_realloc(p, n)
 #define KBENCH_FREE(p) test_free(p)
+#define KIT_WITHOUT_ADDONS
 #include "kit.h"
 
 typedef struct expected_rank {

@@ -21,6 +21,7 @@ static int played_kill(pid_t process, int number) {
 }
 #define poll played_poll
 #define kill played_kill
+#define KIT_WITHOUT_ADDONS
 #include "kit.h"
 #undef poll
 #undef kill

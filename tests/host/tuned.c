@@ -33,15 +33,16 @@ static void test_round_trip(void) {
     kbki_tuned t = entry(1024, 512, 4096, H100), other = entry(1024, 512, 4096, "NVIDIA H200");
     put("");
     for (int way = 0; way < KBKI_WG_WAYS; way++)
-        for (int split = 0; split < 2; split++) {
+        for (int i = 0; i < 18; i++) {
             kbki_tuned each = t;
-            each.elem = kbki_wg_way_of(way).elem, each.by.way = way, each.by.split = split, each.by.clocks = 1000 + way;
-            each.s.rows = 1000 + way * 2 + split;
+            each.elem = kbki_wg_way_of(way).elem, each.by.way = way, each.by.clocks = 1000 + way;
+            each.by.split = i % 9, each.by.along_n = i / 9;
+            each.s.rows = 1000 + way * 18 + i;
             if (!(kbki_wg_clocks(&each.s, each.elem, 1, KBKI_WG_SMS, each.by) < (double)INFINITY)) continue;
             CHECK(!kbki_tuned_write(path, &each, H100));
             CHECK_THAT(!read_all(), "%s", note);
             const kbki_tuned* got = kbki_tuned_find(&list, &each);
-            CHECK_THAT(got && got->by.way == way && got->by.split == split, "way %d, split %d", way, split);
+            CHECK_THAT(got && got->by.way == way && got->by.split == i % 9 && got->by.along_n == i / 9, "way %d, choice %d", way, i);
         }
     CHECK(list.count > KBKI_WG_WAYS);
     t.by.way = KBKI_WG_wide, t.by.clocks = 5000;
@@ -91,7 +92,7 @@ static void test_bad_lines(void) {
         CHECK_THAT(why && strstr(why, bad[i].why) && strstr(why, "line 1"), "%s: %s", bad[i].line, why ? why : "-");
         CHECK_INT(list.count, 0);
     }
-    char text[2000] = "kbk_tuned 1 2 NT 8 8 8 1 64x64x1p 0 5000 " H100 "\n";
+    char text[2000] = "kbk_tuned 1 2 NT 8 8 8 1 64x64x2 0 5000 " H100 "\n";
     for (size_t i = strlen(text); i < sizeof text - 1; i++) text[i] = 'x', text[i + 1] = '\0';
     put(text); // a long line without a newline at its end
     CHECK(read_all() && list.count == 1 && strstr(note, "line 2"));
