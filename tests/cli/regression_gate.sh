@@ -121,7 +121,7 @@ files --compare first
 check_rc "--compare takes two" 2
 files --compare first slow --filter n=4
 check_rc "--compare of some" 0
-check_out "--compare of some" "no case of 1 "
+check_out "--compare of some" " 0 of 1 cases "
 files --load .kbench/slow.json --baseline first
 check_rc "--load and a baseline" 3
 head -c 3000 "$work/first.json" > "$work/torn.json"
