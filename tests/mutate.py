@@ -64,7 +64,7 @@ for a; do
     last=$a
 done
 case $key in *" -c "*|*.d/*) to= ;; esac # object files, and sources that a test has just written, are not stored
-case $key in *" -shared "*) # in a library without kbench.h, signal handlers would replace the program's
+case $key in *" -shared "*) # the signal handlers of dumps.c would replace those of the program
     grep -q kbench "$source" || MUTATE_COVERAGE= ;;
 esac
 if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" -x none $MUTATE_COVERAGE; fi

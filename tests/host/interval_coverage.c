@@ -366,7 +366,7 @@ static outcomes scatter_of(int scatter, int runs) {
 // The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. It is 41 % if one
 // process in ten is slow: 59 of 100 sets of five processes contain no slow process. A slowdown of 2 %, which is
 // four standard deviations of a process's time, is found in 92, 100, 84, 93 and 98 % of the cases. Equal
-// implementations are never called different.
+// implementations are never reported as different.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
