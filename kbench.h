@@ -63,7 +63,7 @@ OPTIONS
     prog [options] [FILTER...]      --help all lists the options; FILTER is a regular expression
     exit codes: 0 success; 1 a case failed or its result was wrong; 2 wrong usage, no matching case or a file that
     cannot be written; 3 a regression or a missed goal; 4 no reliable comparison, with --fail-on noise; 77 every
-    selected case needs a GPU and there is none; 130 interrupted, with all finished records written
+    selected case needs a GPU and there is none; 130 interrupted, with all finished records written.
     A program adds its own options with kb_add_options. The options of kbench are the rows of KBI_OPTIONS in >>cli.
 
 THE RECORD
@@ -691,8 +691,8 @@ typedef struct kb_output {
     const char* help;
     // Appends n records to a text. At the end of the run, a text that is not empty replaces the file of the option.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // Only an old file that is empty, or begins with `begins` and has `inside` in its first `lines` lines (0: 8),
-    // is replaced.
+    // An old file is replaced only if it is empty, or starts with `begins` and contains `inside` in its first `lines`
+    // lines (default 8).
     const char *begins, *inside;
     int lines;
     // `ready` is called before files are opened, and `open` before cases are measured. `ready` and `open` may print
@@ -702,8 +702,8 @@ typedef struct kb_output {
     // Called in place of all measurements. Returns the exit code, or -1 if kbench has to measure after all.
     int (*instead)(const char* value);
     // Called before the n cases are measured. Sets `record` of a case to an earlier record, which the output owns.
-    // If one case has to run, its whole group runs. `like` holds the values that all records of this run share;
-    // NULL: kbench only lists the cases to run. May print a message and return false; the exit code is then 2.
+    // If one case has to run, its whole group runs. `like` holds the values that all records of this run share. If
+    // `like` is NULL, kbench only lists the cases to run. May print a message and return false, like `open`.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
     void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below the table row of the record
@@ -902,9 +902,9 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
     x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
 
-// kb_keep(a, b, ...) makes the compiler compute values, and data to which pointers point, in each run, as if other
-// code read and changed them. In C, kb_keep takes at most 8 expressions and declares as changed only variables and
-// array elements with a text of at most 24 characters. For a bit-field, write kb_keep(+s.bits).
+// kb_keep(a, b, ...) acts like unknown code that reads and changes a, b, ... and the data to which they point, so that
+// the compiler computes them in each run. In C, kb_keep takes at most 8 expressions, and only variables and array
+// elements with at most 24 characters of source text count as changed. For a bit-field, write kb_keep(+s.bits).
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -929,8 +929,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // * line, plus 4 if the compiler knows the kept value; the mark of a KBENCH macro is 8 * line + 1.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
 // An asm statement hides the new value of its output object from the compiler. Integers and pointers are in a general
-// register, floats in a floating-point register, other types in memory. A constraint that allows both would let clang
-// use memory.
+// register, floats in a floating-point register, other types in memory. If a constraint also allowed memory, clang
+// would use memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -1522,7 +1522,7 @@ typedef struct kbi_nearest {
     const char* name;
     int distance;
 } kbi_nearest;
-// A wanted name that is the first or last part of name, as p99 of time_ms_p99, has distance 1.
+// If name begins with best->wanted, or ends with _ and best->wanted (time_ms_p99 and p99), the distance is at most 1.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -2612,13 +2612,13 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// Returns the effective sample size of n values for their median: n divided by the larger of two variance
-// inflations. Inflation A comes from the lag-1 autocorrelation of the values. Inflation B grows with slow drift that
-// uncorrelated noise hides from A. It divides the variance of the sums of 10 blocks by that of independent values,
-// and multiplies the ratio by the inflation from the lag-1 autocorrelation of the sums. Values are clipped at 3 MAD
-// from the median (Huber 1964), so that outliers do not hide autocorrelation; if the MAD is 0, signs replace
-// deviations. For less than 30 values, only inflation A is used, and only if the autocorrelation is significant
-// (one-sided 5 %). *spread receives the standard deviation of the clipped values. scratch has room for n values.
+// Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
+// Inflation A comes from the lag-1 autocorrelation of the values. Inflation B also covers slow drift hidden by noise:
+// it is the variance of the sums of 10 blocks, divided by the variance for independent values, times the inflation
+// from the lag-1 autocorrelation of the sums. Values are clipped at 3 MAD from the median (Huber 1964), so that
+// outliers do not hide autocorrelation; if the MAD is 0, signs replace deviations. For less than 30 values, only
+// inflation A is used, and only if the autocorrelation is significant (one-sided 5 %). *spread receives the standard
+// deviation of the clipped values. scratch has room for n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2657,8 +2657,8 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
 // Computes a 95 % interval of the median of n values that may be autocorrelated, and returns their effective sample
 // size m. Rank k of the sign test for m values becomes rank (k - 1/2) n / m + 1/2 of the n values. If n < 6, m and
 // the interval are NAN. If m < 6, the interval is unreliable: it is computed for m = 6, and each end is at least
-// t(0.975; 5 df) standard errors from the median. This standard error uses the variance s^2 / (1 - 1/m), because
-// s^2 does not contain drift that is slower than the sample is long.
+// t(0.975; 5 df) standard errors from the median. This standard error uses the variance s^2 / (1 - 1/m), because s^2
+// misses drift over times longer than the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // reach: least distance of both ends from the median
@@ -2976,8 +2976,8 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
     s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). They grow as log variances of cases with
-// similar times differ less. The result is 2e6 if these log variances differ only by chance.
+// Returns the degrees of freedom of the prior (Smyth 2004, section 6.2). The less the log variances of cases with
+// similar times differ, the larger the result: 2e6 if they differ only by chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -2997,13 +2997,13 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
     return 2.0 * high;
 }
 
-// Computes 95 % t intervals of the mean log median of each case over `processes` processes. The values of case c
-// begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases, all in one unit.
-// The variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least
-// its own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and
-// D degrees of freedom of the other cases. To compare the mean with a reference, reference_variance is the variance
-// of the reference, divided by that of one process: 0 for the true mean, 1 for one further process, pi / 2m for the
-// median of m. Log ratios need a separate call, because they vary less than log times.
+// Computes 95 % t intervals of the mean log median of each case over `processes` processes. The values of case c begin
+// at values[c * processes]; NAN: a process gave no value. times: typical times of the cases, all in one unit. The
+// variance of a case is (d s^2 + p s0^2) / (d + p), with d + p degrees of freedom (Smyth 2004), and at least its own
+// s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, with d0 from kbi_spread_prior and D degrees
+// of freedom of the other cases. reference_variance: variance of the reference with which the mean is compared,
+// divided by the variance of one process; 0 for the true mean, 1 for one further process, pi / 2m for the median of m
+// processes. Log ratios need a separate call, because they vary less than log times.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3370,7 +3370,7 @@ static void kbi_measured_clear(kbi_measured* m) {
 
 typedef struct kbi_arithmetic {
     int base;        // peak with which a case is compared; KBI_NO_ROOF: its type has no peak
-    unsigned others; // mask of further kbi_roof peaks that the element type may have used
+    unsigned others; // mask of further kbi_roof peaks that may apply to the element type
 } kbi_arithmetic;
 
 // If `said` is true, kb_flops_as gave `dtype`. If not, `dtype` is the type in memory (KB_DTYPE): the arithmetic may
@@ -3410,7 +3410,7 @@ static int kbi_traffic_roof(int traffic) {
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
 static const double kbi_product_margin = 1.1; // larger for matrix products: fp8 rates vary by 8 % on an H200
 
-// Returns the first peak, base first, that is unknown or that `rate` (operations per second) does not exceed.
+// Returns the first peak (peaks.base, then peaks.others) that is unknown or not exceeded by `rate` in operations/s.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3830,12 +3830,12 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// Returns all entries by file and line, but keeps the entries of an operation together.
+// Returns all entries sorted by file and line, except that the entries of an operation stay together.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
     kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
-    size_t* next = KBI_GROW(NULL, size_t, n); // next[i]: next entry of the operation of entry i; n: none
+    size_t* next = KBI_GROW(NULL, size_t, n); // [i]: index of the next entry with i's operation; n: i is the last
     kbi_map operations = KBI_BLANK;
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
@@ -3866,7 +3866,7 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
         p += *p == '"';
         p += strspn(p, " ");
     }
-    if (*p) n = strlen(s), memcpy(name, s, n); // s is not only string literals
+    if (*p) n = strlen(s), memcpy(name, s, n); // s has more than string literals
     name[n] = 0;
     if (n) return name;
     KBENCH_FREE(name);
@@ -4020,7 +4020,7 @@ enum {
     KBI_BARE(cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
     KBI_BARE(hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
     KBI_BARE(rotate, "rotate", "how", "rotate copies of the data that together exceed L2", KBI_GPU) \
-    KBI_WORD(timer, "timer", "WHICH", "how", "timer: events, cupti, 'both' alternately, or wall", \
+    KBI_WORD(timer, "timer", "WHICH", "how", "events, cupti, wall, or both (events and cupti in turn)", \
       "events,cupti,both,wall", KBI_GPU) \
     KBI_BARE(no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
     KBI_BARE(fresh, "fresh", "how", "run kb_check also with two other inputs", 0) \
@@ -4106,7 +4106,7 @@ static bool kbi_take_word(const kb_option* option, void* values, const char* val
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
-    return kbi_error("--%s was given more than %d times; give several values at once: A,B (A|B)", option, KBI_LISTS);
+    return kbi_error("--%s was given more than %d times; join values: A,B (A|B for RE)", option, KBI_LISTS);
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -4254,7 +4254,7 @@ void kb_add_options(kb_option_set* set) {
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// Returns the set of option *k, counted over all sets; *k becomes the index in that set.
+// *k: index of an option among the options of all sets. Returns the option's set; *k becomes the index in this set.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4800,7 +4800,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     for (int k = 0; k < (int)count; k++) {
         const kb_param* values[KBI_DIMENSIONS];
         for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
-        if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
+        if ((plan->n & (plan->n - 1)) == 0)
             plan->cases = KBI_GROW(plan->cases, kbi_case, KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
@@ -4961,7 +4961,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Returns whether best->wanted is a registered name, or `list` is, which may contain commas. Sets best->name.
+// Returns whether best->wanted or `list` is a registered name; such a name may contain commas. Sets best->name.
 static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
     const bool commas = strchr(list, ',') != NULL;
     bool found = false;
@@ -5293,13 +5293,13 @@ typedef struct kbi_memory {
 typedef enum kbi_unit {
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // phases of a case; to profile a case, kbench calls its function again, after an audit
+typedef enum kbi_phase { // phases of a case; PROFILE is in an extra call of the benchmark function
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // orders of a comparison to a case
+typedef enum kbi_command { // commands that a comparison sends to a case
     KBI_UNMANAGED,         // not interleaved: the case itself decides when it has enough samples
     KBI_HOLD,              // suspend the function between audit and warm-up
     KBI_CAPTURE,           // run the block once in the stream capture that is open, then suspend
@@ -5361,7 +5361,7 @@ typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t next_check;           // number of samples at which the precision is checked next
     bool open, gated;             // the sample needs further launches; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI did not record
+    int alarms, missed;           // consecutive samples: ended by the watchdog; not fully recorded by CUPTI
     int stop_count;               // kbi_meter.stops at the start of the sample
     int launches;
     int64_t batch;                // runs of the block between two readings of the host's clock
@@ -5387,11 +5387,11 @@ typedef struct kbi_work_change {
 typedef enum kbi_message_type {
     KBI_HELLO = 1, // data: kbi_machine, after the device was opened or a peak measured
     KBI_ENTER,
-    KBI_BEAT,      // sign of life; index 1: the time up to the next message does not count for --timeout
+    KBI_BEAT,      // sign of life; if kbi_tell's index is 1, --timeout ignores the time up to the next message
     KBI_STATUS,    // data: kbi_measured of a failed or skipped case; valid even if the process then ends
     KBI_RESULT,    // data: kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // data: kbi_inside, a profile, which the receiver frees
-    KBI_DONE       // the job is done; index 0: this process cannot run another job
+    KBI_DONE       // the job is done; if the index is 0, this process cannot run another job
 } kbi_message_type;
 
 typedef struct kbi_sink {
@@ -5667,8 +5667,8 @@ typedef struct kbi_calibration {
 
 enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight {
-    const kb_instrument* by;
-    bool open, again, over;  // instrument `by` is open; `by` needs another run; all instruments are done
+    const kb_instrument* by; // current instrument
+    bool open, again, over;  // `by` is open; `by` needs another run; all instruments are done
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
     int passes;
@@ -5739,7 +5739,7 @@ extern char** environ;
 
 typedef struct kbi_process_state {
     uint64_t settings;
-    int64_t threads, files, memory; // may grow a little; files: lowest free descriptor; memory: resident bytes
+    int64_t threads, files, memory; // numbers of threads and open files (lowest free descriptor); resident bytes
 } kbi_process_state;
 
 static struct kbi_process_start {
@@ -6160,8 +6160,8 @@ static bool kbi_restore_outputs(kbi_run* run) { // returns false if no output wa
     return any;
 }
 
-// Returns whether the last run wrote a restored output. If stale is true: whether it left out an output that
-// earlier runs wrote.
+// Returns whether the last run wrote an output after kbench had restored it; if stale is true, whether the last run
+// did not write an output that earlier runs wrote.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6263,13 +6263,13 @@ static void kbi_memory_reuse(kbi_run* run) { // keeps all blocks, with their con
     m->n = 0;
 }
 
-// Allocates a block, or reuses the block that the previous call kept at this index. NULL: out of memory.
+// Allocates block m->n, or reuses block m->n of the previous call of the benchmark function. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
     char* shared = kbi_shared_place(b, m, place, total);
     if (m->n == m->n_known) {
-        if ((m->n & (m->n - 1)) == 0) // the capacity doubles
+        if ((m->n & (m->n - 1)) == 0)
             m->blocks = KBI_GROW(m->blocks, kbi_block, KBI_MAX(4, 2 * m->n));
         memset(&m->blocks[m->n_known++], 0, sizeof(kbi_block));
     }
@@ -6309,8 +6309,8 @@ static void kbi_check_guards(kbi_run* run) {
         while (behind < size && guard[KBI_GUARD + behind] == KBI_GUARD_BYTE) behind++;
         if (before == KBI_GUARD && behind == size) continue;
         bool front = before < KBI_GUARD;
-        kbi_stop(run, KB_FLAG_OVERRUN, "byte %d %s of a block of %zu bytes was overwritten",
-                 (front ? before : behind) + 1, front ? "before the start" : "after the end", block->bytes);
+        kbi_stop(run, KB_FLAG_OVERRUN, "byte %d %s a block of %zu bytes was overwritten",
+                 (front ? before : behind) + 1, front ? "before the start of" : "after the end of", block->bytes);
         return;
     }
 }
@@ -7012,9 +7012,9 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Without CUPTI, returns an upper bound in ns for the duration of an empty kernel: its event time, or a smaller
-// bound from graphs. The bound from graphs is the time of the smallest empty kernel in a graph, plus the
-// difference of the event times of the two kernels.
+// Without CUPTI, returns an upper bound in ns for the duration of empty kernel K = empties[which]: the event time of
+// K, or a smaller bound from graphs. The bound from graphs is the time of empties[0] in a graph, plus the event time
+// of K, minus the event time of empties[0].
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7582,14 +7582,14 @@ static void kbi_gpu_compare(kbi_run* run) {
 
 #if KBI_CUDA
 enum {
-    KBI_SUBMITS = 1 << 0, // submits work to a stream
+    KBI_SUBMITS = 1 << 0,
     KBI_KERNEL = 1 << 1,  // launches a kernel whose name CUPTI knows
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,        // records an event, or writes to an address (object)
-    KBI_STREAM_WAITS = 1 << 5,   // a stream waits for an event or address (object)
+    KBI_RECORDS = 1 << 4,        // records an event, or writes to an address
+    KBI_STREAM_WAITS = 1 << 5,   // a stream waits for an event or address
     KBI_HOST_STREAM = 1 << 6,    // the host waits for, or queries, a stream
-    KBI_HOST_EVENT = 1 << 7,     // the host waits for, or queries, an event (object)
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for, or queries, an event
     KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
     KBI_HOST_WAITS = 7 << 6,     // any KBI_HOST_ bit above
     KBI_CREATES = 1 << 9,
@@ -7619,7 +7619,7 @@ typedef struct kbi_order_node {
     bool stream, reached;
 } kbi_order_node;
 
-// An edge: later work of node `second` (< 0: call -1 - second) waits for earlier work of node `first`.
+// Later work of node `second` waits for earlier work of node `first`. A negative `second` means call -1 - second.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7756,9 +7756,9 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
             if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
     for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
-        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the note names the first such call of the block
+        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION))
             snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
-                     v->captures ? "" : ": the block's calls were inspected, not captured");
+                     v->captures ? "" : ": the block was not captured; only its calls were inspected");
 }
 
 // Driver functions that submit or order work, wait, or allocate; runtime functions call driver functions. stream,
@@ -7835,7 +7835,7 @@ static struct kbi_calls {
 
 static __thread struct kbi_runtime_call {
     const char* name;
-    int number, first;                    // number of the call; index in list of its first driver call
+    int number, first;                    // number of the call; index in kbi_calls.list of its first driver call
 } kbi_runtime_call;
 
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
@@ -8380,7 +8380,7 @@ static void kbi_require_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_require_roof(run, i); // unknown direction: the highest of the three peaks counts
+            kbi_require_roof(run, i); // unknown direction: the highest peak is the limit
         double* scratch = KBI_GROW(NULL, double, m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -8796,7 +8796,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Suspends the function until kbi_member_resume; false: without a fiber, the function returns and is called again.
+// Suspends the function on its fiber. Without a fiber, returns false: the function must return, and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -8843,7 +8843,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches one by one. On a GPU, the last samples are used if each of them is one launch.
+// Times consecutive launches one by one, unless the last samples on a GPU already are single launches.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -8881,7 +8881,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // a function of kb_run may allocate its outputs anew in each call; captured calls do not write them
+            // a function of kb_run may allocate new outputs in each call; KBI_COMPARED does not write them
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -9050,7 +9050,7 @@ static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
     const uintptr_t id = (uintptr_t)run->bench_case;
-    const bool own = !run->bench_case->desc; // false: folder and child processes are the program's own
+    const bool own = !run->bench_case->desc; // false in kb_run: the program controls folder and child processes
     if (own) kbi_call_clear();
     kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
@@ -9129,7 +9129,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->work_change.finding[0] && !kbi_failed(run))
         kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
-    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy; // for kbi_fresh_call
+    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy;
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their old contents could not be "
                           "restored before it");
@@ -9186,8 +9186,8 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: runs the block in the same buffers with inputs from another seed, and checks the outputs. The check
-// fails for a kernel that caches results by address, or skips outputs that exist.
+// --fresh: runs the block in the same buffers with inputs from another seed, and checks the outputs. The check fails
+// if a kernel reuses results cached by address, or does not overwrite old outputs.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -9514,7 +9514,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &run->memory;
     int64_t n = kbi_copies_needed(run, first->device);
     int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // already allocated
-    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer then reports why
+    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return; // the timer then reports why --rotate is impossible
     if (n < 2)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
@@ -9606,7 +9606,7 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 
 typedef struct kbi_estimate { double value, low, high; } kbi_estimate;
 
-// Returns the ratio of the times of two cases, minus their biases, over all rounds in which both were timed.
+// Returns the ratio of two cases' times, each minus its bias, over all rounds in which both cases were timed.
 static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
                                   double second_bias, int64_t rounds, double alpha) {
     double log_ratio[KBI_ROUNDS_LIMIT];
@@ -9918,8 +9918,8 @@ static void kbi_judge_bias_error(kb_result* r, double sd) {
 }
 
 static const char kbi_empty_note[] =
-    "no longer than an empty loop: the compiler did the work in advance, or removed it; call kb_keep on an input "
-    "before the work, and on the result after it";
+    "the block takes no more time than an empty loop: the compiler did the work in advance, or removed it; call "
+    "kb_keep on an input before the work, and on the result after it";
 
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // [kbi_kept]: time in ms of an empty loop or function; longer if another process shares the core
@@ -9954,7 +9954,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // not a failure: the loop may hide one instruction
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // no failure: the loop's own time can hide one instruction
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10165,7 +10165,7 @@ typedef struct kbi_compared {
     int* rows; // rows in pools; -1: none; ratios: [0] baseline/control; [i] baseline/case i; [n+i] case i/fastest
 } kbi_compared;
 
-enum { KBI_CONTROL = -1 }; // index of the second case, if this is the baseline's A/A control
+enum { KBI_CONTROL = -1 }; // as `second` case: the baseline's A/A control
 static const kbi_estimate kbi_unknown_ratio = { NAN, NAN, NAN };
 
 static bool kbi_judge_has_time(const kbi_compared* c, int i) {
@@ -10598,11 +10598,11 @@ static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
 -----------------------------------------------------------------*/
 
 typedef struct kbi_store {
-    const char *json, *jsonl; // paths, NULL: none
+    const char *json, *jsonl; // paths
     kbi_out array;
     kbi_lines lines;
     int64_t n;
-    bool json_failed, jsonl_failed, keep; // *_failed: a write failed; keep: without records, the old file stays
+    bool json_failed, jsonl_failed, keep; // *_failed: a write failed; keep: a run without records keeps the old file
 } kbi_store;
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
@@ -10624,7 +10624,7 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records, after those that an earlier call failed to write. appended false: --jsonl already has the records.
+// Writes records that earlier calls failed to write, then n new records; to --jsonl only if `appended` is true.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -10720,7 +10720,7 @@ static int kbi_character_width(unsigned code) {
         { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd }
     };
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < 4 ? 0 : 2; // marks come first
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < 4 ? 0 : 2; // 0 to 3: combining marks
     return 1;
 }
 
@@ -10984,7 +10984,7 @@ static bool kbi_same_group(const kb_result* a, const kb_result* b) {
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Returns whether the row shares a heading: the plan has no other case of the operation, or is unknown.
+// Returns whether the operation has no own heading: the plan has only one case of it, or is unknown.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
@@ -11095,7 +11095,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
                   cell->scale > old->scale;
     }
     if (!changed) return;
-    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // best units
+    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // new units
     t->layout = l;
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
@@ -11195,7 +11195,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the line about the machine if more than its copy bandwidth has changed.
+// Prints the line about the machine if it differs from the last one in more than the copy bandwidth.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11533,7 +11533,7 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
 
 // Header of a message from a worker to the supervisor; the message's data follow.
 typedef struct kbi_message {
-    uint32_t magic;      // KBI_MAGIC
+    uint32_t magic;
     int32_t type, index; // kbi_message_type; index of the case in the plan
     uint32_t size;       // bytes of the data
 } kbi_message;
@@ -11643,7 +11643,7 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
     if (type == KBI_FOUND) KBENCH_FREE(data);
 }
 
-typedef struct kbi_job { // n bytes (1: the case is wanted) and n verdicts of the inspection follow a job
+typedef struct kbi_job { // sent to a worker, then n bytes (1: the case is wanted) and n verdicts
     int32_t first, n;
     int32_t device;
     int32_t process;
@@ -12116,7 +12116,7 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
         kbi_case_end(s, i, &m, NULL);
 }
 
-// Handles a worker that has ended (limit 0) or exceeded its limit in seconds: fails the case that the worker ran.
+// Ends a worker and marks its current case as failed. limit: exceeded time limit in seconds; 0: the worker has ended.
 // If no case has begun, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
@@ -12249,7 +12249,7 @@ static bool kbi_job_send(kbi_supervisor* s) {
                kbi_worker_write(&s->worker, g->verdicts, sizeof(kbi_verdict) * n);
     const kbi_sink sink = { kbi_handle_message, s };
     s->backend = kbi_job_run(s->o, &s->job, s->plan->cases, g->wanted, g->verdicts, s->backend, &s->machine, &sink);
-    kbi_process_start.known = false; // read again: the program may change its state between groups
+    kbi_process_start.known = false; // the program may change its state between groups
     return true;
 }
 
@@ -12305,10 +12305,10 @@ typedef struct kbi_batch {
     int first, n, processes, n_rows, n_groups;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; samples NULL: not measured
-    bool* excluded;        // [case]: a process failed or skipped it, so that later ones omit it
+    bool* excluded;        // [case]: failed or skipped in a process; later processes omit it
     bool* late;            // [first case of a group]: --budget left no time for the group in a process
     kbi_inside** profiles; // [case]; NULL: not profiled
-    kb_result* results;    // [row]
+    kb_result* results;
     kbi_compared* groups;
     kbi_arena memory;
 } kbi_batch;
@@ -12458,7 +12458,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // unless all processes skipped
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // if process 0 skipped the case, all did
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
@@ -13045,7 +13045,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// Takes the durations from a KBI_REFERENCE process, before any measurement. Returns false if a duration is invalid.
+// Before measurements, sets empty-kernel durations from a KBI_REFERENCE process. Returns false if any is invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif

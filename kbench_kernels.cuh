@@ -32,9 +32,9 @@
        const kbk_variant* v = kbk_find("softmax", "fwd", "onepass");
        const char* why = kbk_launch(v, KBK_BF16, &a, stream);
 
-   kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, strides that let elements
-   overlap, and code for another compute capability. Launchers that a program calls directly do not check for NULL
-   pointers.
+   kbk_launch returns an error for NULL pointers, negative sizes, sizes whose product overflows, strides that let
+   elements overlap, and a variant that cannot run on the GPU. Launchers that a program calls directly do not check
+   for NULL pointers.
 
    KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
    listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
@@ -619,12 +619,12 @@ enum {
     row(weighted_sum, fwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "a GEMM with one column, mostly padding") \
     row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read") \
     row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight") \
-    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw") \
+    row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "dx: thread per element; dw: thread per column") \
     row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx") \
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1") \
     row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx") \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses") \
-    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: one kernel for dw, then one for dx")
 
 #define KBK_OPS_transpose(row) \
     row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30, \
@@ -651,7 +651,7 @@ enum {
     row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread") \
     row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread") \
     row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread") \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd") \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "kernel fwd/unroll, then kernel bwd/unroll") \
     row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards") \
     row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read") \
     row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
@@ -710,7 +710,7 @@ enum {
     row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage") \
     row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment") \
     row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied") \
-    row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
+    row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "wgmma in TF32 (10 mantissa bits)") \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C") \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32") \
     row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K") \
@@ -726,7 +726,7 @@ enum {
     row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
     row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z") \
     row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel") \
-    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
+    row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "wgmma in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
 #define KBK_OPS_attention(row) \
@@ -844,7 +844,7 @@ typedef struct kbk_shape {
     double p;           // dropout: probability that an element is set to 0
     int causal;         // attention: if 1, a query attends to no key after its own position
     int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
-    int sequential;     // gather: if 1, index i is i mod among; if 0, indices are random
+    int sequential;     // gather: if 1, idx[i] = i % among; if 0, indices are random
     uint64_t seed;      // dropout: seed of the random mask
     // Distances in memory, in elements, of tensor i of the signature: strides[i][0] between rows, strides[i][1] and
     // [2] between indices of the dimensions further out; 0: contiguous. Only dimensions before a bar in the signature
@@ -938,8 +938,8 @@ KBK_FN int kbk_kind_size(int kind, int dtype) {
 /*  kbk_has_dimension returns whether a signature (kbk_op.signature) has a dimension with the given letter.
     kbk_has_option returns whether a signature has an option with the given name. Letters stand for members of
     kbk_shape: N, C and D for cols; R, M and S for rows; K for k; V for vocabulary; A for among; Z and B for batch;
-    H for heads; X for n * stride. An asterisk stands for any number of dimensions; if the signature also has a C,
-    the product of the dimensions behind the asterisk is rows. */
+    H for heads; X for n * stride. An asterisk stands for any number of dimensions. If the signature also has a C,
+    `rows` is the product of the dimensions that the asterisk stands for. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -1130,14 +1130,15 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
             for (int e = 0; e < l.dims; e++)
                 if (l.step[e] < l.step[d] || (l.step[e] == l.step[d] && e < d))
                     span += (double)(l.size[e] - 1) * (double)l.step[e];
-            if (d < l.dims && !empty && l.size[d] > 1 && step < span) return "a stride is so small that elements overlap";
+            if (d < l.dims && !empty && l.size[d] > 1 && step < span)
+                return "a stride is so small that elements overlap";
         }
     }
     return NULL;
 }
 /*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements. For
-    valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements.
+    For valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1284,7 +1285,7 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    // q is x divided by the spacing of e4m3 numbers near x: from 8 to 16, or less than 8 if x is subnormal
+    // q is x in units of the spacing of e4m3 numbers near x: 8 <= q < 16, or q < 8 if x is subnormal
     double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
     return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
@@ -1726,11 +1727,11 @@ __device__ __forceinline__ float kbki_reciprocal(float x) {
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
 /*  kbki_base computes exp(x - m) as exp2(k x - b), by one FMA and one exp2, with k = log2(e) and b = m log2(e).
     The product b = m log2(e) is rounded once, when b is computed: if each FMA rounded this product, exponentials
-    and their sum could use different values of b. The maximum m can be a mask's number, such as -1e30 or -FLT_MAX.
-    If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m differ by at least 32, so only numbers
-    equal to m contribute to the sum of exp(x - m). If b would be coarse, exp2(k x - b) uses k = 1 and b = m, so
-    that its value is exactly 1 if x = m. A maximum of -inf is replaced by -FLT_MAX, because (-inf) - (-inf) is
-    NaN. */
+    and their sum could use different values of b. If all elements of a row are masked, m is the value of a masked
+    element, such as -1e30 or -FLT_MAX. If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m
+    differ by at least 32, so only numbers equal to m contribute to the sum of exp(x - m). If b would be coarse,
+    exp2(k x - b) uses k = 1 and b = m, so that its value is exactly 1 if x = m. A maximum of -inf is replaced by
+    -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1946,8 +1947,8 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
 }
 
 // Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
-// report this error as its own. After a reset of the device, kernels have lost their limits of dynamic shared
-// memory; kbki_error therefore removes these limits from the cache.
+// report this error as its own. A reset of the device undoes every raised limit of dynamic shared memory.
+// kbki_error therefore clears these limits in the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1972,8 +1973,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// Sets *capability to the compute capability (90 for 9.0) for which the kernel's code that runs on the current
-// device was compiled.
+// Sets *capability to the compute capability (90 for 9.0) of the compiled code that the current device runs for
+// this kernel.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -2097,8 +2098,8 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     comes first. A configuration consists of the number of threads per row and the number of vectors per thread.
     Configurations with few threads and many vectors per thread execute the fewest index computations and have the
     most registers for data. For very long rows, configurations with few threads per row are slower, because an SM
-    then holds only few threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes
-    each, because most lanes of a warp would be idle. */
+    then holds only few threads. A short row is processed by one warp. Each of the shortest rows is processed by
+    only 8 lanes, because most lanes of a whole warp would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row that this configuration processes, in 16-byte vectors
     Kernel* kernel;
@@ -2110,8 +2111,9 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether there are too few rows to fill the device. If there are too few rows, a launcher uses one
-// thread per vector, or the configuration for rows of four times the length.
+// Returns whether there are too few rows to fill the device. For too few rows, softmax bwd uses one thread per
+// vector; a kbki_plan table is read as for rows of four times the length, because longer rows get more threads per
+// row.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
@@ -2319,7 +2321,7 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
                  "r"(rank)
                  : "memory");
 }
-// Waits until the mbarrier's phase with this parity is complete, but at most for a time that the hardware limits.
+// Waits until the mbarrier's phase with this parity is complete, or until a time limit of the hardware has passed.
 // Returns whether the phase is complete. In a new mbarrier, the phase with parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
@@ -2496,7 +2498,7 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     uint64_t mix = (uint64_t)(uintptr_t)key->base * 0x9E3779B97F4A7C15ull;
     mix ^= (key->size[0] * 3 + key->size[1] * 5 + key->size[2] * 7 + key->box[1] * 11) * 0xC2B2AE3D27D4EB4Full;
     auto* at = &kept[mix >> 58];
-    static_assert(many == 64, "six bits of the mix");
+    static_assert(many == 64, "bits 58 to 63 of mix are the index of an entry");
     if (memcmp(&at->key, key, sizeof *key) == 0) return *map = at->map, (const char*)NULL;
     if (!encode) encode = kbki_map_encoder();
     if (!encode) return "the driver is too old for tensor maps; they need CUDA 12 or later";
@@ -2674,14 +2676,14 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
-    address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes. If
-    Along is true (K-major operand), a row has 64 values of k. If Along is true, the first stride is not used, and
-    the second stride leads to the next eight rows. If Along is true, a step of 16 values of k is a step of 32
-    bytes. If Along is false, a panel has 64 elements for each of High values of k. If Along is false, the first
-    stride leads to the next panel, the second stride to the next eight values of k. If Along is false, a step of
-    16 values of k is a step of 2048 bytes. For both values of Along, a step of 64 elements is a step of 8192 bytes
-    if High is 64. Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the
-    groups. */
+    address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: the swizzle, 1 for 128
+    bytes.
+    If Along is true (K-major operand), a row in shared memory has 64 values of k. The first stride is not used, and
+    the second stride leads to the next eight rows. A step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
+    If Along is false, a row in shared memory has 64 elements with the same k, and a panel has `High` rows. The first
+    stride leads to the next panel, the second stride to the next eight values of k. A step of 16 values of k is 2048
+    bytes, a step to the next panel 8192 bytes if High is 64.
+    Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
@@ -3340,8 +3342,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
     gather run -----------------------------------------------------------------------------------------------
-    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
-                         idx uniform, or i mod among (sequential). An index outside x gives NaN
+    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: `among` elements (0: n)
+                         idx uniform, or i % among (sequential). An index outside x gives NaN
     flops  0
     bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read. If there are
                                            fewer elements than reads, each element is included once
@@ -4209,7 +4211,7 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Combines the (max, sum) pairs of the warps that process a row to the pair of the row, with one barrier. All
+/*  Computes the (max, sum) pair of a row from the pairs of the warps that process the row, with one barrier. All
     threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel must
     execute a barrier. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
@@ -4223,7 +4225,7 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// Combines the (max, sum) pairs of the threads that process a row to the pair of the row.
+// Computes the (max, sum) pair of a row from the pairs of the threads that process the row.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
@@ -4542,7 +4544,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Combines the (max, sum) pairs of `count` warps that process a row to the pair of the row.
+// Computes the (max, sum) pair of a row from the pairs of the `count` warps that process the row.
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4823,8 +4825,8 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has uniform random numbers from 0 to 2 / cols, because their mean is that of cols probabilities: 1 /
-// cols.
+// The input y has uniform random numbers from 0 to 2 / cols. Their mean is 1 / cols, like the mean of softmax
+// outputs.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -5223,7 +5225,7 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-/*  Combines the moments of `count` warps, at most Most, to the moments of the row (Chan, Golub & LeVeque 1979).
+/*  Computes a row's moments from the moments of `count` warps, at most Most (Chan, Golub & LeVeque 1979).
     The moments of a warp are float4(number of elements, mean, sum of deviations from this mean, sum of squared
     deviations). They are converted to deviations from `middle`, the mean of the calling warp, so that one
     reduction is enough. */
@@ -5640,8 +5642,8 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
-    // With more threads per row, a row takes less time. For 16-bit types, a thread has 8 elements only if there
-    // are few rows, because its index computations then take too much time.
+    // With more threads per row, a row takes less time. But if a thread has only 8 elements of 16 bits, index
+    // computations take too much of its time, unless there are few rows.
     const bool few = n.rows * by8 <= sms * 1536;
     if (!n.whole && by8 <= 512)
         return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
@@ -5986,10 +5988,10 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Returns the position in shared memory of group `four` of thread t; a group is four column sums. Groups of
-    // neighbouring threads are adjacent in shared memory. For 16-bit types, groups with even numbers and groups
-    // with odd numbers of a thread use different halves of the banks. Threads write their groups, and read groups
-    // in the order of columns, without bank conflicts.
+    // A group is four column sums of a thread. Returns the position in shared memory, in float4 elements, of
+    // thread t's group with index `four`. Groups of neighbouring threads are adjacent in shared memory. For 16-bit
+    // types, a thread's groups with an even index and those with an odd index use different halves of the banks.
+    // Threads write their groups, and read groups in the order of columns, without bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
@@ -6477,8 +6479,8 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
-    // Kernels of 16-bit types have fewer vectors per thread and more CTAs than kernels of f32, because they also
-    // convert each element to float.
+    // For 16-bit types, the conversion of elements to float takes time. An SM therefore has more CTAs, and a
+    // thread fewer vectors, than for f32.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6895,12 +6897,12 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7785 us  11 %      -   32 30 %  8 %         0  thread per element of dx, per column of dw
+    1 naive   7785 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
     2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
     3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
     4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; then dx
     5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
-    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: first x is read, then dx written
+    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel for dw, then one for dx
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
@@ -7646,9 +7648,9 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
 /*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
-    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. The gradient is
-    computed from pair, the (max, sum) pairs of the rows, and scale. If pair is NULL, the gradient is computed
-    from lse and g. */
+    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. `pair` holds the
+    (max, sum) pair of each row. The gradient is computed from `pair` and `scale`, or, if `pair` is NULL, from
+    `lse` and `g`. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7797,7 +7799,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  unroll of fwd, then unroll of bwd
+    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  kernel fwd/unroll, then kernel bwd/unroll
     2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row; the second read runs backwards
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
     4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
@@ -8269,15 +8271,14 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Returns the number `bits` that divides the ids into classes: all ids with the same remainder modulo 2^bits form
-// one class.
+// Ids with the same remainder modulo 2^bits form one class. Returns `bits`.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-// Returns the number of 32-bit words of a bit mask with one bit per row of dW in a class of ids.
+// Returns the number of 32-bit words of a bit mask that has one bit for each id of a class.
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
@@ -8331,14 +8332,14 @@ struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // number of 32-bit words of `some` per class of ids
+    int words;         // number of 32-bit words that each class of ids has in the array `some`
     // one entry per token. x: number of tokens with the same id, or 0 if an earlier token has the id. y: position
     // in `order` of the first token with this id, if several tokens have the id
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: for each hot row of dW (more than KBKI_EMB_HOT tokens), the row (x), and the position in `order` of its
-    // first token (y), by class of ids. hots: for each class of ids, the number of its hot rows (x), and the
-    // position in `hot` of its first hot row (y)
+    // hot: hot rows of dW (more than KBKI_EMB_HOT tokens), grouped by class of ids. x: index of the row; y:
+    // position in `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the
+    // class; y: position in `hot` of the class's first hot row
     uint2 *hot, *hots;
     unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
     unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
@@ -8371,7 +8372,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
     }
 }
 // Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster than
-// kbki_emb_walk for few tokens. For each token, the function counts the earlier tokens with the same id. The list
+// kbki_emb_walk for few tokens. For each token, kbki_emb_rank counts the earlier tokens with the same id. The list
 // of tokens may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
@@ -8436,8 +8437,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        // kbki_follow_me, which lets the second kernel start, is called after the first loads of ids, because
-        // loads of the second kernel would delay them.
+        // Loads of the second kernel would delay this kernel's first loads of ids. kbki_follow_me, which lets the
+        // second kernel start, is therefore called after these loads.
         kbki_follow_me();
         __syncthreads();
     };
@@ -8524,7 +8525,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // next work item of this CTA, counted from the first work item of class g
+    unsigned item = cta; // this CTA's next work item, relative to the first work item of the current class
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8701,8 +8702,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     bytes  2*T*H*D*s + 4*T*D
     check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
            sum
-    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM traffic
-    reads `cs`?
+    predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM
+    traffic do the reads of `cs` cause?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8861,7 +8862,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
      6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  4 elements per access, A transposed in tiles
      7 cpasync    3074 us 69 % 1.28 x  128  24 %  6 %      54 M  cp.async pipeline of four tiles
      8 warptile   2741 us 77 % 1.12 x  231  12 %  4 %      32 M  warp tiles, fragment pipeline, split-K
-    20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  select in TF32 (10 mantissa bits)
+    20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  wgmma in TF32 (10 mantissa bits)
     99 cublas     2655 us 79 %      -  254  12 %  4 %      45 M  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
@@ -9334,10 +9335,10 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     8 swizzle   tiles are 64 deep and copied in 16-byte vectors; vector p of row r is stored in place p ^ r % 8
                 <- an eighth of the load instructions of rung 7. Without swizzle or padding, the eight rows of 128
                 bytes that ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
-    9 tmaload one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the copied
-    bytes
+    9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the copied
+                bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup wgmma multiplies tiles that are loaded as in rung 9. The four warps of a warpgroup execute each
+    10 warpgroup  tiles are loaded as in rung 9, and multiplied by wgmma. The four warps of a warpgroup execute a
                 wgmma together. One wgmma multiplies 64 x 16 by 16 x 128 elements
                 <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
                 warpgroup do not each read the same part of B
@@ -9913,8 +9914,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
-// Returns the row and the column of the tile that CTA `rank` of a cluster computes in work unit `index`, counted
-// in tiles. Tiles are numbered in bands of 16 tile rows, column by column within a band.
+// Returns the tile row and the tile column of the tile that CTA `rank` of a cluster computes in work unit `index`.
+// Tiles are numbered in bands of 16 tile rows, column by column within a band.
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
@@ -10418,8 +10419,8 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
 #define KBKI_MMA_DEPTH 64
-// Loads n elements of 16 bits, at most 8, from an address with any alignment. If n is 8 or more, aligned 4-byte
-// loads read nearly all of the elements. Elements n to 7 of the result are 0.
+// Loads min(n, 8) elements of 16 bits from an address with any alignment. If 8 elements are loaded, aligned 4-byte
+// loads read at least six of the elements. Elements n to 7 of the result are 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -10637,7 +10638,8 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
         kbki_mm_rows<T, 64>(io.c, io.m, io.n, io.ldc, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
-// Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
+// Prologue of the pipeline. Starts all loads of the first Stages - 1 stages, and a quarter of the loads of the
+// last stage.
 template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
@@ -10648,7 +10650,7 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-// Changes io to the product of the batch and to the slice of K that this CTA computes.
+// Restricts io to the work of this CTA: slice blockIdx.y of K, in matrix product blockIdx.z of the batch.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
@@ -10769,8 +10771,8 @@ const char* kbki_mma_align(const T** p, int64_t* unit, int64_t* ld, int64_t* str
 }
 // Returns whether kbki_mm_wide holds for an operand, at least after kbki_mma_align has copied it.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t unit) { return kbki_aligned(p, 16) || unit % 8; }
-// Copies each of A and B that has a stride that is not a multiple of 16 bytes. The copies take the first part of the
-// workspace; a->workspace is set to the remaining part.
+// Copies every operand (A or B) that has a stride that is not a multiple of 16 bytes. The copies take the first
+// part of the workspace; a->workspace is set to the remaining part.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -11032,8 +11034,8 @@ template <class Plan, class T> struct kbki_wg_walk {
         return { at.x * Plan::tile_m, at.y * Plan::tile_n, layer, first, depth, slice, slices };
     }
 };
-// Returns the workspace address at which this thread stores its part of 64 rows of sums of cluster `which`. The
-// sums are in the order of the registers, so that the stores of a warp are coalesced.
+// Returns the address, in the workspace of cluster `which`, of this thread's sums for rows i0 to i0 + 63. The sums
+// are in the order of the registers, so that the stores of a warp are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
@@ -12091,10 +12093,10 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// Returns the address of a thread-local pointer, which is NULL unless kbk_tune is launching a kernel. While
-// kbk_tune launches a kernel, the pointer points to the choice of configuration that this launch must use, and the
-// launch stores its shape in the choice. If `way` of the choice is -1, the launch chooses a configuration as if
-// kbk_tune were not running.
+// Returns the address of a thread-local pointer to a kbki_tuned. The pointer is NULL unless kbk_tune is launching
+// a kernel. The launch uses the configuration in the member `by` of the kbki_tuned, and writes its shape, element
+// size and GPU to the other members. If by.way is -1, the launch chooses a configuration as if kbk_tune were not
+// running.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
@@ -12209,9 +12211,8 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-// Transposes operand A (b = 0) or B (b = 1) of all products of a batch by one launch. The transposed matrices are
-// side by side: a row of the result holds one row of each product's matrix. In the result, the rows of consecutive
-// products are K elements apart.
+// Transposes operand A (b = 0) or operand B (b = 1) of all products of a batch by one launch. The transposed
+// matrices are side by side: row i of the result consists of row i (K elements) of each transposed matrix.
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -12358,8 +12359,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel can compute them.
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, of the expected size, as for matmul. If K = 0, C is zero for all
-           scale factors
+    check  norm-wise 2e-2; per element 6 ulp (bf16) of the expected size of a sum, defined in the card of matmul.
+           If K = 0, C is zero, whatever sa and sb are
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -12789,8 +12790,8 @@ template <class T> struct kbki_attn {
     longlong3 step[4];  // strides of q, k, v and o; x: rows, y: heads, z: batch
 };
 #define KBKI_TEXT_STRIDES "this variant needs contiguous tensors: use flashpp, flashmma, flash or (bwd) flashws"
-// Sets step[i] to the strides of tensor i, for i < count. Sets *span to the number of heads per batch element, or to 0 if
-// all tensors are contiguous. accepts: whether the variant accepts strides.
+// Sets step[i] to the strides of tensor i, for i < count, and *span to the number of heads per batch element, or to 0
+// if all tensors are contiguous. accepts: whether the variant accepts strides.
 KBK_FN const char* kbki_attn_steps(const kbk_shape* s, int count, bool accepts, longlong3* step, int* span) {
     bool strides = false;
     for (int i = 0; i < count; i++) {
@@ -13018,8 +13019,9 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// Executes the online softmax for four scores per thread of one row: replaces the scores by exponentials relative
-// to the running maximum. Returns the factor by which earlier sums must be multiplied.
+// Executes one step of the online softmax of a row. Each of 16 threads holds four scores of the row. Replaces the
+// scores by exponentials relative to the running maximum. Returns the factor by which earlier sums must be
+// multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -13343,10 +13345,10 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  Stores 32 rows of 8 * Across columns of a warp's results, from 16-byte chunk `first` of each row on. Rows of
-    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results first
-    pass through the same columns of `rows` in shared memory, which are overwritten. The stores are therefore
-    coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
+/*  Stores a warp's results to `to`: 32 rows of 8 * Across columns, from 16-byte chunk `first` of a row on. Rows of
+    `to` begin ld elements apart. `to` has only `left` rows, and further results are not stored. The results are
+    first written to the same columns of 32 rows in shared memory, at address `rows`. The stores to `to` are
+    therefore coalesced; a direct store from the accumulators would write only 16 bytes to each of eight rows. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at, int64_t ld = Dim) {
@@ -13951,7 +13953,7 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 /*  Configuration of the kernel of variant `flashpp`. Groups: number of consumer warpgroups; each processes 64
     rows of q. Keys: number of keys per tile of K or V. Stages: number of stages of the K pipeline, and of the V
     pipeline. ItemPs: picoseconds per work item; KeyPs: picoseconds per key of a work item (both measured on an
-    H200). shares: whether probabilities pass through shared memory, because the registers hold the next scores.
+    H200). shares: true if probabilities pass through shared memory; the registers then hold the next scores.
     turns: whether consumers issue products alternately (ping-pong schedule). Two consumers do not use the
     ping-pong schedule, because it took 1 to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs, bool Strides = false>
@@ -14230,9 +14232,9 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     ring.next();
 }
 /*  Computes the first scores of the next work item in which this warpgroup has rows. No other product of this
-    warpgroup overlaps with the product for these scores. On entry, *task has no rows for this warpgroup, or no
-    tiles. Returns the number of tiles of keys that remain after the first one, or -1 if no further work item
-    has rows for this warpgroup. */
+    warpgroup overlaps with the product for these scores. On entry, *task is empty (tiles = 0), or is a work item
+    in which this warpgroup has no rows. Returns the number of tiles of keys that remain after the first one, or -1
+    if no further work item has rows for this warpgroup. */
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -14349,8 +14351,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // The producer arrives at the barrier without waiting, because its first warp has initialised the
-        // mbarriers.
+        // Only the consumers wait for the mbarriers at this barrier: the producer has initialised the mbarriers.
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -14854,9 +14855,9 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
-// First kernel of variants `flashmma` and `flashws`: computes, for every row, D and the base lse * log2(e) of the
-// exponentials p = 2^(score - base). For rows that pad the last tile, the base is infinite, so that p is zero.
-// Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
+// First kernel of variants `flashmma` and `flashws`: computes, for every row, D = sum(do * o), and base = lse *
+// log2(e), which p = 2^(score - base) uses. For rows that pad the last tile, the base is infinite, so that p is
+// zero. Each lane reads 8 elements of `do` and of `o`, and sets 8 sums of dq to zero.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256)
     kbki_attn_stat_k(const T* dout, const T* o, const float* lse, float2* stat, float* sums, int64_t heads, int64_t n,
@@ -14944,9 +14945,9 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Returns the address at which this lane accesses the 16 x 16 block (m, c) of p or ds in shared memory, from row
-// `part` of the tile on. A tile of p or ds stores 64 elements per key, one per row of q, with the same swizzle as
-// the tiles of q and k. to: address of the warp's first key in this tile.
+// In shared memory, a tile of p or ds stores 64 elements per key, one per row of q, with the same swizzle as the
+// tiles of q and k. Returns the address at which this lane accesses a block of 16 keys, from the warp's key 16 m
+// on, by 16 rows of q, from row part + 16 c of the tile on. to: address of the warp's first key in this tile.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
@@ -15033,8 +15034,8 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    // mine: index of the warp's first key in the CTA's tile of keys; turn: half (0 or 1) of the rows that the warp
-    // processes first
+    // mine: index of the warp's first key in the CTA's tile of keys; turn: 0 if the warp processes the first half
+    // of the rows of a tile first, 1 if it processes the second half first
     int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
@@ -15215,10 +15216,10 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
-    Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`). The
-    first kernel computes, for every row, D and the base lse * log2(e) of the exponentials. The last kernel converts
-    the f32 sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are
-    read as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
+    Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`).
+    For every row, the first kernel computes lse * log2(e) and D = sum(do * o). The last kernel converts the f32
+    sums of dq, which are in the order of accumulators, to rows of dq. Rows and keys beyond the last one are read
+    as zeros (TMA). p and ds are set to 0 for padded rows and keys, and for masked pairs. The tensors `do`, q, k
     and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #ifdef __CUDACC__
 
@@ -15245,8 +15246,8 @@ __device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg
     asm volatile("" : "+r"(it.low));
     return it;
 }
-// Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, the
-// base of the exponentials, and D.
+// Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, lse
+// * log2(e) and D.
 __device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
     float4 two;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -15335,8 +15336,9 @@ __global__ void __launch_bounds__(384, 1)
                     kbki_bar_expect(&v_full, KeyBytes);
                     kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, in_batch, batch);
                 }
-                // Only the statistics of rows come from the previous kernel (PDL). The consumers need not wait for this
-                // kernel, because they add to dq only after the statistics of rows have arrived.
+                // The previous kernel (PDL) computes the statistics of rows and sets the sums of dq to 0. Only the
+                // producer waits for the previous kernel, because the consumers add to dq only after the
+                // statistics of rows have arrived.
                 kbki_follow_wait();
                 kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64, known,
                                q_full + slot);
@@ -15346,7 +15348,7 @@ __global__ void __launch_bounds__(384, 1)
     }
     kbki_wg_take<240>();
     const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    // panel: index of the 64 columns of dq that the warpgroup computes; block: index of its 64 rows of dq
+    // Of a tile of dq, the warpgroup computes 64 columns from 64 * panel on, and 64 rows from 64 * block on.
     const int panel = group % Panels, block = group / Panels;
     const float log2_scale = scale * KBKI_LOG2E;
     kbki_wg_operand<true> all; // operand at the start of shared memory
@@ -15388,7 +15390,7 @@ __global__ void __launch_bounds__(384, 1)
             uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
             kbki_bar_wait(q_full + slot, parity);
             scores(0, q, s);
-            kbki_wg_wait<1>(); // waits for the product for dk of the previous tile, which reads its slot last
+            kbki_wg_wait<1>(); // waits until the previous tile's last product (for dk) has read the other slot
             if (row > row0) kbki_fa_arrive(empty + (slot ^ 1));
             kbki_bar_wait(dout_full + slot, parity);
             scores(V, dout, t);
@@ -15418,7 +15420,7 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
             for (int i = 0; i < Rows / 4; i++) x[i] = kbki_word((T*)0, t + 2 * i);
 #pragma unroll
-            for (int c = 0; c < Rows / 16; c++) // stores ds, which the products for dq of both warpgroups read
+            for (int c = 0; c < Rows / 16; c++) // stores ds; each warpgroup also needs the other's ds for dq
                 kbki_stmatrix(kbki_shared(base + ds + (group * 64 + warp * 16 + lane % 16) * 128 +
                                           c / 4 * (128 * 128) + (((c % 4 * 2 + lane / 16) ^ (lane & 7)) << 4)),
                               x + c * 4);
@@ -15625,11 +15627,11 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the file
     that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch
     of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
-    kbk_tuned_load. variant: row of the table with the name `select` or `tf32`, for matmul, matmul_e4m3 or bmm.
-    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h
-    was included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
-    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the
-    reason why no configuration was kept or why the file was not written. */
+    kbk_tuned_load. variant: variant `select` or `tf32` of matmul, matmul_e4m3 or bmm, for example from kbk_find.
+    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was
+    included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the reason
+    why no configuration was kept or why the file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15691,8 +15693,8 @@ typedef struct kbk_row {
     const char* group;             // name of the operation's group, as in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // compiled element types, as bits 1 << KBK_F32, ...; 0: none
-    // sm: lowest compute capability that runs the row, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later
-    // compute capabilities do not run the row, else 0
+    // sm: lowest compute capability on which the variant runs, 90 for 9.0. If sm is 75, bf16 nevertheless needs
+    // 8.0. exact: 1 if the variant runs on no later compute capability, else 0
     int32_t sm, exact;
     int32_t alignment[KBK_DTYPES]; // alignment in bytes; 0: the element type is not supported
 } kbk_row;

@@ -29,8 +29,8 @@ template <class T> static void bench(kb_state* kb, void (*kernel)(const T*, T*, 
     KB_TIME(kb) { kernel<<<(unsigned)grid, (unsigned)block, 0, kb->stream>>>(x, y, n); } // <- yours: the launch
     kb_bytes(kb, 2.0 * sizeof(T) * n); // <- yours: bytes that must be read and written
     kb_flops(kb, (double)n);           // <- yours: floating-point operations
-    // <- yours: the right value of each y[i], in double precision on the host, and the tolerance of
-    // |y[i] - want| <= tolerance * (1 + |want|)
+    // <- yours: the expected value of each y[i], computed in double precision on the host, and a tolerance.
+    // The check passes if |y[i] - expected| <= tolerance * (1 + |expected|).
     KB_CHECK_EACH(kb, y, n, i, (double)(float)in[i] * (float)in[i], sizeof(T) == 4 ? 1e-6 : 1e-3);
 }
 #define BENCH(kernel, each)                                 \

@@ -151,7 +151,9 @@ typedef struct kbi_profile {
     double span, busy, run;     // ns per run: span of GPU work; busy time of the GPU; host time of the block
     double gaps, gap_ns;        // per run: number of gaps in which the GPU is idle; their total time in ns
     double launch_ns;           // mean host time of a call that submits GPU work, in ns
-    double overlap, concurrent; // share of copy time with a kernel; share of busy time with 2 or more events
+    // overlap: share of the copy time during which a kernel runs, too; concurrent: share of the busy time during
+    // which 2 or more events run
+    double overlap, concurrent;
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -476,8 +478,9 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // code loading can inflate it; then later batches grow
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1);
     kbi_energy.submitting = kbi_now();
+    // if code loading inflated the estimate `ns`, the first batches are too short, and each next batch doubles
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
     if (kbi_energy.batch_ns > 0) return kbi_energy.each;
@@ -775,7 +778,7 @@ static void kbi_activity_close(kb_state* kb) {
 // words, because each field of such a structure lies within one word. Word 0 is the size of the structure: the end
 // of its last field. tests/compile/cupti.cpp compares offsets and sizes with CUPTI's headers.
 // clang-format off
-#define KBI_RANGE_CALLS(x) /* function, size of its structure in bytes; [n] is its 8-byte word n */       \
+#define KBI_RANGE_CALLS(x) /* function, bytes of its structure; [n] below: word n of the structure */     \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
     x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* [2] device, answer (32-bit fields) */                          \
     x(CHIP, cuptiDeviceGetChipName, 32) /* [2] device, [3] name */                                                   \
@@ -793,7 +796,7 @@ static void kbi_activity_close(kb_state* kb) {
     x(START, cuptiRangeProfilerStart, 24) /* [2] profiler */                                                         \
     x(PUSH, cuptiRangeProfilerPushRange, 32) /* [2] profiler, [3] name */                                            \
     x(POP, cuptiRangeProfilerPopRange, 24)                                                                           \
-    x(STOP, cuptiRangeProfilerStop, 41) /* [2] profiler; first byte of [5]: all passes have ended */                 \
+    x(STOP, cuptiRangeProfilerStop, 41) /* [2] profiler, [5] whether all passes have ended (1 byte) */               \
     x(DECODE, cuptiRangeProfilerDecodeData, 32)                                                                      \
     x(VALUES, cuptiProfilerHostEvaluateToGpuValues, 72) /* [2] object, [3,4] data, [5] range, [6-8] names, values */ \
     x(DISABLE, cuptiRangeProfilerDisable, 24)                                                                        \

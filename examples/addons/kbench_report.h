@@ -60,7 +60,7 @@ typedef const char* kbi_two[2];
     KBI_TEXT(html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE) \
     KBI_TEXT(svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
     KBI_TEXT(plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
-    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable: any may match", \
+    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable: one --where must match", \
         KBI_REPEATS | KBI_IN_LOAD | KBI_RARE) \
     KBI_TEXT(report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
     KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
@@ -233,7 +233,7 @@ typedef struct kbi_records {
     kbi_arena arena;
     kbi_map texts, cases; // texts: all texts so far; cases: first record of each (case, run, device)
     int64_t replaced;     // number of records that replaced a copy of the same measurement
-    int64_t twice;        // records with the name, but other values, of another record of the same run
+    int64_t twice;        // records with the run and name of another record, but with other values
 } kbi_records;
 
 typedef struct kbi_reader {
@@ -689,8 +689,8 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
 }
 KBI_SLOW_BEGIN
 
-// Returns whether two records with the same name, device and run come from one measurement. A measurement occurs
-// twice if its file, or the --json and the --jsonl file of its run, were read.
+// Returns whether two records with the same name, device and run come from one measurement. A measurement is read
+// twice if a file is read twice, or if both the --json and the --jsonl file of a run are read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
@@ -939,8 +939,8 @@ static int kbi_order_at(const void* a, const void* b) {
 }
 
 // Sorts records by name and device. If several runs have records with the same name and device, only those of the
-// last run are kept. Older versions allowed equal names within a run; rank pairs such records in their order.
-// Returns the number of records kept.
+// last run are kept. Older versions allowed equal names within a run. Records with equal names are numbered in their
+// order (`rank`), and records with equal numbers are paired. Returns the number of records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -1029,10 +1029,10 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// Effect of a difference in each key of two records. TOLD: any difference is printed, but the times are
-// comparable. OFF: any difference makes the times not comparable. MAJOR: only another major version does.
-// BUILD: only another optimisation or instrumentation does. Of backend, GPU and driver, kbi_env_differs reports
-// only the first that differs.
+// Effect of a difference in each key of two records. TOLD: any difference is printed, but the times are comparable.
+// OFF: the times are not comparable if the values differ. MAJOR: the times are not comparable if the major versions
+// differ. BUILD: the times are not comparable if optimisation or instrumentation differ. Of backend, GPU and driver,
+// kbi_env_differs reports only the first that differs.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: name of the key in messages
@@ -1273,8 +1273,8 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
     KBENCH_FREE(times);
 }
 
-// A scatter between processes that only one of the records has is used for both. Returns false if neither record
-// has several processes.
+// If only one of the two records contains the scatter between processes, this scatter is used for both records.
+// Returns false if neither record has several processes.
 static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
     bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
     if (!knows_a && !knows_b) return false;
@@ -1432,8 +1432,8 @@ static int kbi_order_chance(const void* a, const void* b) {
     return x->p != y->p ? (x->p > y->p) - (x->p < y->p) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Adjusts p-values for multiple tests (Holm 1979): in ascending order, multiplies each by the number of p-values
-// from it on, and keeps the results ascending.
+// Sorts n p-values and adjusts them for multiple tests (Holm 1979): multiplies the smallest by n, the next by n - 1,
+// and so on. A product that is less than the result before it is raised to this result.
 static void kbi_holm(kbi_chance* all, int64_t n) {
     double most = 0;
     qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
@@ -1717,7 +1717,8 @@ static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kb
         kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
         if (g == KBI_EVIDENCE_SAMPLES)
             kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
-                     kbi_show_percent(rules->noise, noise), a->open || a->regressed || a->improved ? "; --procs 5 in both runs measures them" : "");
+                     kbi_show_percent(rules->noise, noise),
+                     a->open || a->regressed || a->improved ? "; --procs 5 in both runs measures these differences" : "");
         if (a->evidence_counts[g] < a->compared) kbi_putf(&line, " (%lld)", (long long)a->evidence_counts[g]);
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
@@ -1753,7 +1754,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
         kbi_puts(line, ")");
     }
     if (a->regressed) kbi_count_words(line, a->more, "using more memory");
-    kbi_count_words(line, a->improved, "faster by more than this limit");
+    kbi_count_words(line, a->improved, "faster by more than --threshold");
     kbi_count_words(line, a->less, "using less memory");
     kbi_count_words(line, a->open, "not certain");
     kbi_count_words(line, a->broken, "newly failed");
@@ -1768,7 +1769,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_puts(line, ".");
 }
 
-// programs: the new program of each change; NULL if there is only one.
+// programs[i]: new program of change i. `programs` is NULL if all changes have the same new program.
 static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi_rules* rules,
                              const kbi_assessment* a, const char* const* programs) {
     kbi_table t;
@@ -1999,8 +2000,8 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(t, ". Bold: the fastest implementation (?: not significantly faster). =: within 1 % of the baseline. "
-                "~: not significantly different from the baseline.\n");
+    kbi_puts(t, ". Bold marks the fastest implementation; ? follows if it is not significantly faster. "
+                "= means within 1 % of the baseline; ~ means not significantly different from the baseline.\n");
 }
 
 /*-----------------------------------------------------------------
@@ -6317,8 +6318,8 @@ static int kbi_race_show(kbi_race* r) {
     kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn("the race ended at its --budget. The changes are %s%s; the target is %s, a third of the threshold.",
-                 kbi_finite(r->widest) ? "known to within " : "not known to within any bound",
+        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold.",
+                 kbi_finite(r->widest) ? "are known to within " : "do not all have a confidence interval",
                  kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
                  kbi_show_percent(log1p(rules.threshold) / 3, wanted));
     KBENCH_FREE(c.of);
@@ -6724,7 +6725,7 @@ static int kbi_explain_instead(const char* value) {
     kbi_records owner = kbi_explain_record(&record);
     if (column >= 0 && kbi_is(kbi_columns[column].key, key ? key->name : NULL)) key = NULL;
     if (flag >= 0) kbi_explain_flag(&t, flag);
-    if (flag >= 0 && more) kbi_explain_line(&t, "+", "the case has more flags; the key flags of its record lists all");
+    if (flag >= 0 && more) kbi_explain_line(&t, "+", "the case has more flags; the key \"flags\" lists all of them");
     if (term >= 0) kbi_explain_term(&t, term);
     if (column >= 0) kbi_explain_column(&t, column, &record);
     if (key) kbi_explain_key(&t, key, &record);

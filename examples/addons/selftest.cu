@@ -136,7 +136,7 @@ enum { KBI_PROOF_COPIES = 4, KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PR
 
 #if KBI_CUDA
 static void* kbi_proof_functions[KBI_PROOF_COPIES]
-                                [KBI_COUNT(kbi_proof_names)]; // for each copy of the module; NULL: not loaded
+                                [KBI_COUNT(kbi_proof_names)]; // [copy of the module][kernel]; NULL until loaded
 #endif
 
 typedef struct kbi_proof {
@@ -892,7 +892,7 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
 }
 
 static void kbi_bar_counted_cold(kbi_bars* b) {
-    static const char what[] = "evicted, by the counters";
+    static const char what[] = "L2 evicted (counters)";
     if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
     const kbi_seen_result* s = &b->seen[0];
     const char* why = strstr(s->message, "not profiled: ");

@@ -693,7 +693,7 @@ def _fetched(about: Dict[str, Any]) -> bytes:
 
 
 def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """For GPU arrays of a library that kbench does not know: on the host, element by element."""
+    """Compares GPU arrays of a library that kbench does not know: copies them to the host and compares the elements."""
     g, w = _interface(got), _interface(want)
     if g is None or w is None:
         raise _Mismatch(f"it is a {type(got).__name__}, expected {type(want).__name__}")
@@ -952,7 +952,7 @@ class _Job:
                     raise KeyboardInterrupt
                 if keeps:
                     self.output = None  # frees the previous output before the call, so that its memory can be reused
-                    # ignores the blocks of the first run, which also fills permanent caches
+                    # The first run is not counted, because it also allocates blocks that caches keep.
                     again = self.ran and self.tells_blocks
                     before = _blocks() if again else None
                     self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
@@ -1424,7 +1424,8 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """Every time of host work includes this time in ms, which is measured once per process."""
+    """Returns the time of calling an empty Python function, in ms, which is measured once per process. The time of
+    each function that runs on the host includes this overhead."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -2089,8 +2090,8 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-# Holds one element while triton.testing.do_bench runs. The element becomes True if that function calls
-# kbench.do_bench, because a user has replaced it.
+# Holds one element while _triton_do_bench runs triton.testing.do_bench. A user may have replaced
+# triton.testing.do_bench by kbench.do_bench; the element then becomes True, and Triton is not measured.
 _in_triton: List[bool] = []
 # (ms measured by kbench, ms measured by Triton) for each call of do_bench at the current point
 _pairs: List[Tuple[float, float]] = []
@@ -2502,8 +2503,9 @@ def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
 
 
 def _encode(value: Any, layout: bool = False) -> bytes:
-    """In a format that is exact, and safe to read from an untrusted process. A value of any other type is replaced by
-    the name of its type. layout=True: also serialises the strides of tensors that are not contiguous."""
+    """Serialises a value in a format that is exact, and that is safe to read from an untrusted process. A value whose
+    type the format does not support is replaced by the name of its type. layout=True: also serialises the strides of
+    tensors that are not contiguous."""
     import array
 
     numpy, torch, blobs = sys.modules.get("numpy"), sys.modules.get("torch"), []
@@ -2888,7 +2890,7 @@ class _Server:
         self.fn: Any = None
         self.args: Any = ()
         self.held: List[Any] = []  # the outputs of the last three calls
-        self.batch: List[Any] = []  # inputs of the calls that the next request "go" makes
+        self.batch: List[Any] = []  # the next request "go" calls fn once for each element
         self.kept: Dict[int, List[Any]] = {}  # key: `which` of a request "keep"; value: the stored inputs
         self.outputs: List[Any] = []
         self.baselines: Dict[str, Callable[..., Any]] = {}
@@ -2974,8 +2976,8 @@ class _Server:
         return {"out": _encode(self.held[m["which"]], layout=True)}
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """The inputs of the next request "go": from the message, or copies of those that "keep" stored. n calls use
-        them in rotation."""
+        """Sets the inputs of the next request "go": the inputs in the message, or copies of the inputs that a request
+        "keep" stored. If the message holds n, n calls use these inputs in rotation."""
         self.outputs = []
         some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
@@ -3576,7 +3578,8 @@ def _prime(n: int) -> int:
 
 
 def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
-    """Also of nested lists of numbers; None if the value holds no data."""
+    """Returns the shape of an array or of a nested list of numbers. Returns None for any other value, and for an array
+    without dimensions."""
     if _is_array(v):
         return tuple(v.shape) or None
     if isinstance(v, list) and v:
@@ -3713,7 +3716,7 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """With the distribution of _flat, by numpy if loaded."""
+        """Returns n random numbers with the distribution of _flat; draws them with numpy if numpy is loaded."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3930,9 +3933,9 @@ class _Reference:
         self.ratio = float(off.square().mean().sqrt()) / self.scale if self.scale else 0.0
 
     def shake(self, other: Any, rough: Any = None) -> None:
-        """No algorithm can be more accurate than the change of the output that the last bit of the inputs causes:
-        `other` is the output for inputs with a changed last bit. rough: the output for inputs that were changed by
-        a fraction of rtol."""
+        """Widens the accepted error. other: the output for inputs whose last bit was changed; no algorithm can be
+        expected to have a smaller error than this change of the output. rough: the output for inputs that were changed
+        by a fraction of rtol."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -4751,7 +4754,8 @@ class _Judge:
 
     @property
     def bits(self) -> float:
-        """The median ignores a few low estimates, such as of a sum whose terms cancel."""
+        """Returns the median of the estimated mantissa bits. The median ignores a few estimates that are too low, for
+        example because the terms of a sum cancel."""
         return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
 
     def precision(self) -> None:
@@ -5040,9 +5044,9 @@ class _Judge:
             self._keep_fresh(which, n)
         share = self._share_when_seen(n)
         if share is None:
-            self.probes["repeats against fresh inputs"] = "skipped: the calls are too short to compare"
+            self.probes["times of repeated and of fresh inputs"] = "skipped: the calls are too short to compare"
             return
-        self.probes["repeats against fresh inputs"] = "ran"
+        self.probes["times of repeated and of fresh inputs"] = "ran"
         if share < 1:
             share = self._share_when_seen(n) or 1
         if share < 1:

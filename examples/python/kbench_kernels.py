@@ -15,7 +15,8 @@ CPU (oracles), and compare them with PyTorch, Triton and other libraries (peers)
 
 Only Python's standard library is required, and a GPU only for calls that run on one. The tables, formulas and oracles
 are built with cc. Kernels are built with nvcc on their first call, one group of operations in one element type at a
-time. Libraries are stored under ~/.cache/kbench, by the content of the header. Environment variables:
+time. Libraries are stored in a folder under ~/.cache/kbench whose name is a hash of the header and the build command.
+Environment variables:
 
     KBENCH_KERNELS_CUH  path of kbench_kernels.cuh
     KBENCH_KERNELS_LIB  path of a library that is already built and has all kernels that will be called
@@ -1114,7 +1115,7 @@ class _Workspaces:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
 
     def of(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
-        """Also returns the object that keeps the memory alive."""
+        """Returns the address of a workspace of at least `size` bytes, and the object that keeps this memory alive."""
         for have, address, owner in self.kept.setdefault((device, stream), []):
             if have >= size:
                 return address, owner
@@ -1847,7 +1848,7 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
 # the operation; "mse_fwd" stands for one direction
 _SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}
 _NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
-# first rungs of the ladders, which a suite leaves out by default
+# Implementations that suite() leaves out by default: early rungs, which are slower than later rungs.
 _FIRST_STEPS = (
     "naive",
     "atomic",
@@ -1957,7 +1958,8 @@ _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
 def _engine_stream(device: int) -> int:
-    """A process has only one such stream, which a timed callback records."""
+    """Returns the stream on which kbench times functions. The stream is the same for the whole process; a timed
+    function records it."""
     import torch
 
     seen: List[int] = []
@@ -2090,8 +2092,9 @@ class _Comparison:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """Maps each implementation that runs on this GPU to a Launch with outputs of its own, and the Kernel. Appends
-        each kernel that does not run to the list `missing`, with the reason."""
+        """Returns a dict that maps the name of each implementation that runs on this GPU to a pair: a Launch with
+        outputs of its own, and the Kernel. Appends each kernel that does not run to the list `missing`, with the
+        reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2192,7 +2195,8 @@ class _Comparison:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """Compares the values of kept elements and their share, because each peer drops other elements at random."""
+        """Checks a peer's dropout: the values of the elements that it kept, and the share of kept elements. An
+        element-wise comparison with kbench would fail, because each peer drops different elements at random."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2702,7 +2706,8 @@ class Comparisons(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """Returns a Markdown table with every comparison. Below the table: the geometric means of means()."""
+        """Returns a Markdown table with every comparison. Below the table, a line shows the geometric means that
+        means() returns."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2755,8 +2760,8 @@ class Comparisons(Records):
         return out
 
     def summary(self) -> str:
-        """Returns a Markdown table with one row per group of operations. The row has the range of the results over
-        element types and shapes; below the table are the geometric means of means()."""
+        """Returns a Markdown table with one row per group of operations. A row shows the range of the results over
+        element types and shapes. Below the table, a line shows the geometric means that means() returns."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]

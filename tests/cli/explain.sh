@@ -88,7 +88,7 @@ done
 run "$kbench" --explain OU+
 check_rc "a mark with a plus" 0
 check_out "a mark with a plus: the flag" '^OUTLIERS'
-check_out "a mark with a plus: the plus" '^  +\+ +the case has more flags; the key flags of its record lists all'
+check_out "a mark with a plus: the plus" '^  +\+ +the case has more flags; the key "flags" lists all of them'
 run "$kbench" --explain mem
 check_out "the first word of a column's title" '^memory'
 run "$kbench" --explain

@@ -100,7 +100,7 @@ fi
 # --- the budget ends the race, with a message
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0
-check_err "a budget that is too short" "ended at its --budget. The changes are (known to within .*|not known to within any bound); the target is 1.6%"
+check_err "a budget that is too short" "ended at its --budget. The changes (are known to within .*|do not all have a confidence interval); the target is 1.6%"
 cp "$old" "$tmp/twin"
 for try in 1 2 3; do # of equal programs one race in twenty may find one slower
     run env NOISE=30 "$old" --race "$old" "$tmp/twin" --budget 1s --fail-on noise -- $quick

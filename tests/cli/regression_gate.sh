@@ -68,7 +68,7 @@ check_rc "7 % that are not surely above 5" 0
 check_out "7 % are SLOWER all the same" " SLOWER  .*n=3"
 at SLOWER=6 -- --baseline first
 tr '\n' ' ' < "$out" > "$tmp/flat" && cp "$tmp/flat" "$out"
-check_out "what makes an open case certain" "between processes; --procs 5 in both runs measures them"
+check_out "what makes an open case certain" "between processes; --procs 5 in both runs measures these differences"
 at SLOWER=7 -- --baseline first --noise 0.5
 check_rc "7 % where processes differ by 0.5 %" 3
 at SLOWER=15 -- --baseline first --threshold 20

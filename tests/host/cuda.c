@@ -1298,7 +1298,7 @@ static void test_selftest(void) {
         // difference of 2 %.
         if (STAGES || !strstr(bars[i], "2 %")) check_output(line);
     }
-    check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
+    check_output("pass  L2 evicted (counters)          100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; "
                  "without the reset of persisting lines, 0 % was evicted");
     check_output("12 of 12 within max(0.15 us, 1 %)");
@@ -1315,7 +1315,7 @@ static void test_selftest(void) {
         snprintf(line, sizeof line, "FAIL  %-30s ", bars[i]);
         check_output(line);
     }
-    check_output("FAIL  evicted, by the counters       50.0 % of L2's size came from DRAM; required: at least 90 %");
+    check_output("FAIL  L2 evicted (counters)          50.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was still in the cache");
     check_output("      gather/impl=same_1/n=1048576 ");
     check_output("      product/impl=slower_2/n=384 ");
@@ -1323,7 +1323,7 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
     check_output("skip  evicted, L2 set aside          this GPU cannot set a part of L2 aside");
     check_output("skip  agrees with CUPTI, cold        --timer both: libcupti.so is not found");
-    check_output("skip  evicted, by the counters       not profiled: libcupti.so is not found");
+    check_output("skip  L2 evicted (counters)          not profiled: libcupti.so is not found");
 }
 
 static void test_facts(bool other_runtime) {
@@ -1439,7 +1439,7 @@ static void test_inspected(void) {
     static const struct {
         const char *impl, *flag, *says;
     } rows[] = {
-        { "graph", NULL, "cudaGraphLaunch in the block: the block's calls were inspected, not captured" },
+        { "graph", NULL, "cudaGraphLaunch in the block: the block was not captured; only its calls were inspected" },
         { "graph_elsewhere", "SIDE_STREAM",
           "cudaGraphLaunch, call 1 of the block: its work went to another stream" },
         { "unjoined", "SIDE_STREAM",

@@ -461,7 +461,7 @@ static void test_guards(void) {
             char was = p[at[k]], says[50];
             p[at[k]] = 1, run->m.status = KB_OK, run->m.message[0] = 0;
             snprintf(says, sizeof says, "byte %d %s", (int)(k < 2 ? -at[k] : at[k] - n + 1),
-                     k < 2 ? "before the start of a" : "after the end of a");
+                     k < 2 ? "before the" : "after the");
             kbi_check_guards(run), CHECK_HAS(run->m.message, says);
             p[at[k]] = was;
         }

@@ -371,6 +371,32 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
     return verdict;
 }
+// Cases that no process compared in interleaved rounds: the ratio of each process is that of the medians.
+static void test_ratio_of_medians(void) {
+    double samples[2][3] = { { 4000, 5000, 9000 }, { 9000, 10000, 11000 } };
+    kbi_measured measured[2][2];
+    const kbi_measured* all[4];
+    kb_result results[2];
+    kbi_compared c;
+    kbi_pools pools;
+    kbi_arena memory = KBI_BLANK;
+    memset(measured, 0, sizeof measured), memset(results, 0, sizeof results), memset(&c, 0, sizeof c);
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < 2; i++) {
+            kbi_measured* m = &measured[p][i];
+            m->samples = samples[i], m->n = 3, m->bias_ns = NAN;
+            all[2 * p + i] = m, results[i].time_ms = i ? 0.01 : 0.005;
+        }
+    c.results = results, c.n = 2, c.processes = 2, c.m = all;
+    kbi_pools_open(&pools, &memory, 2, 2);
+    CHECK_INT(kbi_compared_pair(&c, &pools.ratios, 0, 1), 0);
+    for (int p = 0; p < 2; p++) CHECK_REAL(pools.ratios.values[p], log(0.5), 1e-12);
+    CHECK_REAL(pools.ratios.ms[0], 0.005, 1e-12);
+    measured[0][0].status = measured[1][1].status = KB_FAILED;
+    CHECK_INT(kbi_compared_pair(&c, &pools.ratios, 0, 1), -1);
+    kbi_arena_free(&memory);
+}
+
 static void test_code(void) {
     double noise;
     kbi_registered all = kbi_registry();
@@ -451,6 +477,7 @@ int main(int argc, char** argv) {
     test_faults();
     test_contest();
     test_ratios();
+    test_ratio_of_medians();
     test_code();
     test_laps();
     test_coverage();

@@ -135,7 +135,7 @@ static void test_capture(void) {
     for (int i = 0; i < 3; i++) call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(0);
     CHECK(!v.captures),
-        CHECK_STR(v.note, "cudaGraphLaunch in the block: the block's calls were inspected, not captured");
+        CHECK_STR(v.note, "cudaGraphLaunch in the block: the block was not captured; only its calls were inspected");
     starts(KB), call(CALL_PREFETCH, "cudaMemPrefetchAsync", KB, 0);
     FINE(0);
     CHECK(!v.captures), CHECK_HAS(v.note, "cudaMemPrefetchAsync");

@@ -699,7 +699,7 @@ static void test_changes(void) {
         { 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, "Slower: 1 of 1 case by more than 5.0%, 1 using more memory." },
         { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, "More memory: 1 of 1 case, 1 using less memory." },
         { 1, 0, 0, 1, 0, 1, 0, 0, 0, 0,
-          "Better: 1 case compared, none slower by more than 5.0%, 1 faster by more than this limit, 1 not "
+          "Better: 1 case compared, none slower by more than 5.0%, 1 faster by more than --threshold, 1 not "
           "certain." },
         { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0,
           "Better: 1 case compared, none slower by more than 5.0%, 1 using less memory." },
@@ -707,7 +707,7 @@ static void test_changes(void) {
           "Not certain: 1 case compared, no regression found, 1 not certain." },
         { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "No change: 0 of 1 cases changed by more than 5.0%." },
         { 2, 1, 0, 1, 0, 0, 0, 0, 0, 0,
-          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than this limit; times changed by +10.0% "
+          "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than --threshold; times changed by +10.0% "
           "(geometric mean of all compared cases)." },
         { 3, 0, 2, 0, 0, 0, 0, 0, 0, 0,
           "More memory: 2 of 3 cases; times changed by +10.0% (geometric mean of all compared cases)." }
