@@ -128,7 +128,7 @@
                           flashrs (three consumers), pingpong (softmax overlaps with products), flashpp
                           (pingpong, persistent)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, used by no variant: cublaslt
 
    READING ORDER of the operations, with the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
@@ -3378,7 +3378,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     2 unroll 1208 us 17 % 1.00 x   32 91 % 62 %         0  eight indices, then eight reads
     end of measured */
 /*  measured chase run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: latency is the limit
+    no floor from bytes or operations: latency limits the time
                time peak regs occ DRAM conflicts
     1 naive 5680 us  0 %   26 2 %  0 %         0  one thread, dependent loads
     end of measured */
@@ -3548,14 +3548,14 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     1 naive    one warp that does nothing: the launch overhead
     predict    how many bytes does copy move in the time of an empty kernel? */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the bus is the limit
+    no floor from bytes or operations: the bus limits the time
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 32.00 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4895 us  2 % 6.54 x    -  0 %  2 %         0  direct DMA
     3 sm        5293 us  2 % 0.92 x   27 86 %  1 %         0  a kernel on mapped memory
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the bus is the limit
+    no floor from bytes or operations: the bus limits the time
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 19.14 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4883 us  2 % 3.92 x    -  0 %  2 %         0  direct DMA
@@ -3568,14 +3568,14 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     99 cudart 172.7 us 116 %    - 82 % 89 %         0  cudaMemcpyAsync
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the allocator is the limit
+    no floor from bytes or operations: the allocator limits the time
                  time   gain occ DRAM conflicts
     1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
     2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns memory to the driver
     3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the launch is the limit
+    no floor from bytes or operations: the launch limits the time
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */

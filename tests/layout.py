@@ -71,7 +71,7 @@ def check(path):
             if STAGES.index(stage) < last:
                 found.append(f'>>{tag} ({stage}) is out of the order of the stages')
             last = max(last, STAGES.index(stage))
-    # where each function is defined, and which functions are declared or called before
+    # finds the line that defines each function, then the calls of functions that a later stage defines
     stage_of, where = {}, {}
     ends = [s[2] for s in behind[1:]] + [len(lines)]
     for (tag, stage, at), end in zip(behind, ends):
