@@ -1520,8 +1520,8 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 
 /*  A pack is a 16-byte vector of KBKI_WIDTH elements in the format of memory, or one element if Width is 1, for
     unaligned addresses. Elements are converted to float only when they are used: 16-bit elements take half the
-    registers. Evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. PTX is
-    used, because the compiler may split a C++ assignment and spread the accesses among the arithmetic. */
+    registers. No cache hints: evict-first (ld.cs, no_allocate) makes a streaming kernel 3 to 12 % slower on an H200.
+    PTX is used, because the compiler may split a C++ assignment and spread the accesses among the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
@@ -1986,7 +1986,7 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Launches a kernel by PDL if its code has the wait instruction. bytes: dynamic shared memory. args: pointers to arguments.
+// Launches a kernel by PDL if its code has the wait instruction. bytes: dynamic shared memory. args: addresses.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -2344,8 +2344,7 @@ __device__ __forceinline__ void kbki_cluster_barrier() {
 /*  A tensor map (CUtensorMap in cuda.h) describes a tensor in global memory and the box that one TMA copy moves.
     Elements outside the tensor are read as 0, count as arriving bytes, and are never written. In this library,
     boxes are 128 bytes wide and are stored row by row in shared memory. The 128-byte swizzle stores 16-byte vector
-    p of row l at position p ^ l % 8, so that wgmma reads rows without bank conflicts. It repeats every 1024 bytes.
-    */
+    p of row l at position p ^ l % 8, so that wgmma reads rows without bank conflicts. It repeats after 1024 bytes. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
@@ -2425,16 +2424,16 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// `deep` row-major matrices, `apart` elements apart. A box covers `planes` matrices and `high` rows of each.
+// `deep` row-major matrices, `apart` elements apart. A box covers `high` rows of one.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map, int planes = 1) {
+                            int high, kbki_map* map) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
     key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
 // `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and groups of `span` heads
@@ -2564,15 +2563,13 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
-    address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: 1 for the 128-byte
-    swizzle.
+    address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: 1 (128-byte swizzle).
     If Along is true (K-major operand), a row has 64 values of k. The second stride leads to the next eight rows. A
     step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
     If Along is false, a row has 64 elements with the same k, and a panel has `High` rows. The first stride leads
     to the next panel, the second to the next eight values of k. A step of 16 values of k is 2048 bytes, a step to
-    the next panel 8192 bytes if High is 64.
-    Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
-template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
+    the next panel 8192 bytes if High is 64. */
+template <bool Along, int High = 64> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
@@ -2582,7 +2579,7 @@ template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     }
     // `on`: offset within the operand, in 16-byte vectors
     __device__ __forceinline__ uint64_t at(uint32_t on) const {
-        return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
+        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), + d if keep is not 0. TransA, TransB: 1 if the operand is not
@@ -3990,8 +3987,7 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 
 /*  Column sums by many CTAs. Each CTA stores one partial sum for each of `width` columns, and increments a counter
     (kbki_last_cta). One SM reads only about 100 GB/s from L2, so the addition is hierarchical: the last CTA of
-    each group of 16 adds the sums of its group, and the CTA that finishes its group last adds the sums of all
-    groups. */
+    each group of 16 adds the sums of its group, and the CTA that finishes its group last adds all groups' sums. */
 #define KBKI_PART_GROUP 16
 // at most 320 CTAs: 20 groups of 16, which need 21 counters
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
@@ -4019,8 +4015,7 @@ __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // Blocked summation in one thread: a running sum of 100 000 terms loses three digits. Squares of 16-bit numbers
-// have a relative error of -1e-7 in blocks of 128, and of -5e-7 in blocks of 256, because their last bits are
-// zero.
+// have a relative error of -1e-7 in blocks of 128, and of -5e-7 in blocks of 256, because last bits are 0.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4918,8 +4913,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
 
 /*  layernorm fwd --------------------------------------------------------------------------------------------
     y[r,c] = (x[r,c] - mean[r]) * rstd[r] * w[c] + b[c]     rstd[r] = 1 / sqrt(mean_c((x - mean)^2) + eps),
-    eps 1e-5
-    x, y: R x C   w, b: C   mean, rstd: R, f32, written if the pointer is not NULL
+    eps 1e-5      x, y: R x C   w, b: C   mean, rstd: R, f32, written if the pointer is not NULL
     flops  7*R*C + 4*R   sum 1, centre 1, square-add 2, scale 1, weight 1, bias 1 per element; per row 1/C
            twice, +eps, rsqrt
     bytes  (2*R*C + 2*C)*s + 8*R
@@ -4929,8 +4923,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     1 naive    thread per row; adds x - x[r,0], so that sums are small <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses; the row stays in registers; one barrier per row
-               each warp computes moments relative to its own mean, and these are combined (Chan, Golub & LeVeque
-               1979)
+                each warp computes moments around its own mean; these are combined (Chan, Golub & LeVeque 1979)
                                                          <- one read, up to 32768 elements; longer rows take three
     4 persist  persistent kernel; w and b stay in registers; cp.async prefetches the next rows into shared memory
                                                          <- w and b read once per CTA, not once per row; up to
@@ -4943,14 +4936,14 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     predict    before you run it: 128 rows of 8192 f32 occupy 128 SMs with one CTA each. How much time does it save to
                load w and b together with x, and not after the reductions, if DRAM answers after 0.6 us?
     see        Ba, Kiros & Hinton 2016, "Layer Normalization"; Chan, Golub & LeVeque 1979 */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.875 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1464 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
-    2 warp    205.0 us  47 % 7.14 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  84.7 us 115 % 2.42 x   40 70 % 88 %      86 k  16-byte loads, row in registers, one read
-    4 persist  87.7 us 111 % 0.97 x   80 35 % 84 %      3152  w and b in registers, next rows prefetched
-    5 cluster 104.4 us  93 % 0.84 x   64 24 % 72 %      8166  row split over a cluster, up to 512 KiB
+    1 naive    1455 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 warp    205.8 us  47 % 7.07 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.5 us 115 % 2.44 x   40 70 % 88 %      91 k  16-byte loads, row in registers, one read
+    4 persist  87.8 us 111 % 0.96 x   80 35 % 85 %      3049  w and b in registers, next rows prefetched
+    5 cluster 102.6 us  95 % 0.86 x   64 24 % 73 %      4903  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(layernorm_fwd, 6, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_in("b", cols, 0), t[3] = kbki_out("y", KBK_T, n, cols, 1),
@@ -4977,23 +4970,21 @@ KBKI_REF(layernorm_fwd) {
 }
 
 #ifdef __CUDACC__
-// Layer: true for layer normalisation; false for RMS normalisation (>>rmsnorm), which has no mean, no bias and no
-// sum of deviations. If the pointer mean or rstd is NULL, this output is not written.
+// Layer: true for layer normalisation; false for RMS normalisation (>>rmsnorm): no mean, no bias.
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
 /*  The moments of a row are float3(mean, rest, rstd). The mean of the row is mean + rest: if the elements are
-    nearly equal, the rounding error of a single f32 mean would be large relative to their deviations. s: the sum
-    of the deviations of the elements from `mean`, and the sum of the squares of these deviations. each: 1 /
-    (number of elements of the row). */
+    nearly equal, the rounding error of one f32 mean would be large relative to their deviations. s: sum of the
+    deviations from `mean`, and sum of their squares. each: 1 / (number of elements of the row). */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// Returns v, or 0 if v is infinite: deviations from a mean that is infinite would be NaN, and so would their sum.
+// Deviations from an infinite mean would be NaN, and so would their sum.
 __device__ __forceinline__ float kbki_finite(float v) { return isinf(v) ? 0 : v; }
-// Returns 1 / (number of elements of a row). The asm statement keeps the compiler from moving this division behind
-// the reductions, so that the division runs while loads are in flight.
+// The asm statement keeps the compiler from moving the division behind the reductions: it runs while loads are in
+// flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -5008,7 +4999,6 @@ template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float 
     return kbki_type<T>::from(fmaf((x - m.x - m.y) * m.z, kbki_float(*w), Layer ? kbki_float(*b) : 0));
 }
 
-// One thread per row computes the mean, then the variance, then the result (two-pass variance).
 template <class T, bool Layer>
 __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd,
                                           int64_t rows, int64_t cols) {
@@ -5028,7 +5018,6 @@ __global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T*
     kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// One warp per row makes three coalesced passes over the row.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, const T* w, const T* b, T* y, float* mean,
                                                                 float* rstd, int64_t rows, int64_t cols) {
@@ -5050,10 +5039,9 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-/*  Computes a row's moments from the moments of `count` warps, at most Most (Chan, Golub & LeVeque 1979).
-    The moments of a warp are float4(number of elements, mean, sum of deviations from this mean, sum of squared
-    deviations). They are converted to deviations from `middle`, the mean of the calling warp, so that one
-    reduction is enough. */
+/*  Computes a row's moments from the moments of `count` warps, at most Most (Chan, Golub & LeVeque 1979). Moments
+    of a warp: float4(number of elements, mean, sum of deviations from this mean, sum of squared deviations).
+    Deviations are converted to `middle`, the mean of the calling warp: one reduction is enough. */
 template <bool Layer, int Lanes = 16, int Most = Lanes>
 __device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int count, float each, float middle) {
     float2 s = make_float2(0, 0);
@@ -5068,11 +5056,9 @@ __device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int co
     s = kbki_deviations_all<Layer, Lanes>(s);
     return kbki_moments<Layer>(middle, s, each);
 }
-/*  One CTA per row: loads have 16 bytes, and the row stays in registers. Each warp computes deviations from the
-    mean of its own elements, so that one barrier is enough for mean and variance. If Early is true, w and b are
-    loaded together with the row, which is faster if all rows are resident at the same time. If not all rows can be
-    resident, other CTAs hide the latency of w and b; early loads would then take registers and reduce the
-    occupancy. */
+/*  Each warp computes deviations from the mean of its own elements, so that one barrier is enough for mean and
+    variance. Early: w and b are loaded together with the row, which is faster if all rows are resident at the same
+    time. Otherwise other CTAs hide the latency of w and b; early loads would then only reduce the occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024,
                                   Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
@@ -5109,7 +5095,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the row stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5133,9 +5119,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024,
     if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-/*  A persistent kernel: each CTA loops over rows. w and b stay in registers, and cp.async prefetches the next
-    rows while a CTA processes a row. Each thread reads only the vectors that it has copied, so no barrier is
-    needed. */
+// Each thread reads only the vectors that it has copied by cp.async, so no barrier is needed.
 template <class T, bool Layer, int Packs, int Stages>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_fwd_persist_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5155,7 +5139,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
     for (int i = 0; i < Stages; i++) prefetch(blockIdx.x + (int64_t)i * gridDim.x, i);
     const float each = kbki_share((int)cols);
-    int count = 0; // number of elements of the row that this warp processes
+    int count = 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         g[u].fill(0), h[u].fill(0);
@@ -5183,7 +5167,7 @@ __global__ void __launch_bounds__(512)
         const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
+            const float from = t + u * threads < packs ? middle : 0;
 #pragma unroll
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
@@ -5207,8 +5191,7 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// Like kbk_layernorm_fwd_onepass_k, but each row is split over the CTAs of a cluster. Every warp writes its
-// moments to all CTAs of the cluster, through distributed shared memory.
+// Every warp writes its moments to all CTAs of the cluster.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5221,7 +5204,7 @@ __global__ void __launch_bounds__(1024)
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // number of elements of the row that this warp processes
+    int count = 0;
     x += at, y += at, w += rank * share * Width, b += rank * share * Width;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5246,12 +5229,12 @@ __global__ void __launch_bounds__(1024)
     const float middle = Layer ? kbki_finite(kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // deviations of elements beyond the row stay 0
+        const float from = t + u * threads < packs ? middle : 0;
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
     s = kbki_deviations_all<Layer>(s);
-    kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
+    kbki_cluster_begun(); // the shared memory of a CTA may be written only after the CTA has started
     kbki_cluster_store(slots + rank * (threads / 32) + t / 32,
                        make_float4(Layer ? (float)count : 0, middle, s.x, s.y));
     kbki_cluster_barrier();
@@ -5272,13 +5255,11 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The teaching rungs end here. The launchers of the variant `onepass` use the kernels below for short rows, and
-// for rows that are not aligned to 16 bytes or do not fit into registers.
+// ---- The teaching rungs end here. `onepass` uses the kernels below for short rows, and for rows that are not
+// aligned to 16 bytes or do not fit into registers.
 
-/*  A group of `Lanes` lanes of a warp processes `Rows` rows. The group loads all of its rows before it uses the
-    first of them, so that all rows of a small tensor are in flight at the same time. A group of lanes loads w and
-    b only once for all of its rows. For 16-bit types, deviations are based on the mean of the first vector of a
-    row instead of the mean of the row. This mean costs no reduction, and is accurate enough. */
+/*  A group of `Lanes` lanes loads w, b and all of its `Rows` rows before it uses the first row. For 16-bit types,
+    deviations are based on the mean of the row's first vector, which costs no reduction and is accurate enough. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5303,62 +5284,48 @@ __global__ void __launch_bounds__(256, Packs == 4 ? 3 : 4)
         if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
         if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
-    if (Rows == 1) __threadfence_block(); // keeps the assembler from moving the loads behind the reductions
+    __threadfence_block(); // as in kbk_layernorm_fwd_onepass_k
     const float each = kbki_share((int)cols);
-    float f[Rows][Packs][Width], middle[Rows];
-    float2 s[Rows];
+    float3 mine = {}; // moments of row number `lane` of the group
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        middle[i] = 0;
+        float f[Packs][Width], gain[Width], bias[Width], sum = 0;
+        float2 s = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            v[i][u].get(f[i][u]);
+            v[i][u].get(f[u]);
 #pragma unroll
-            for (int k = 0; k < Width && (u == 0 || !First); k++) middle[i] += f[i][u][k];
+            for (int k = 0; k < Width && (u == 0 || !First); k++) sum += f[u][k];
         }
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; i++) {
-        middle[i] = !Layer  ? 0
-                    : First ? kbki_finite(__shfl_sync(~0u, middle[i], 0, Lanes) / Width)
-                            : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each);
-        s[i] = make_float2(0, 0);
+        const float middle = !Layer  ? 0
+                             : First ? kbki_finite(__shfl_sync(~0u, sum, 0, Lanes) / Width)
+                                     : kbki_finite(kbki_warp_all<kbki_sum<float>, Lanes>(sum) * each);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            // deviations of elements beyond the row stay 0
-            const float from = lane + u * Lanes < packs ? middle[i] : 0;
+            const float from = lane + u * Lanes < packs ? middle : 0;
 #pragma unroll
-            for (int k = 0; k < Width; k++) {
-                f[i][u][k] -= from, s[i].x += f[i][u][k];
-                s[i].y = fmaf(f[i][u][k], f[i][u][k], s[i].y);
-            }
+            for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
-    }
-#pragma unroll
-    for (int i = 0; i < Rows; i++) s[i] = kbki_deviations_all<Layer, Lanes>(s[i]);
-#pragma unroll
-    for (int i = 0; i < Rows; i++) {
-        const float3 m = kbki_moments<Layer>(middle[i], s[i], each);
+        const float3 m = kbki_moments<Layer>(middle, kbki_deviations_all<Layer, Lanes>(s), each);
         const float shift = -m.y * m.z;
-        const bool good = row + i * Groups < rows;
+        if (lane == i) mine = m;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            float gain[Width], bias[Width];
             if (Layer) kbki_reread(g[u]), kbki_reread(h[u]);
             g[u].get(gain), h[u].get(bias);
 #pragma unroll
             for (int k = 0; k < Width; k++)
-                f[i][u][k] = fmaf(fmaf(f[i][u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
-            v[i][u].set(f[i][u]);
-            if (good && lane + u * Lanes < packs)
+                f[u][k] = fmaf(fmaf(f[u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+            v[i][u].set(f[u]);
+            if (row + i * Groups < rows && lane + u * Lanes < packs)
                 v[i][u].store(y + (row + i * Groups) * cols + (lane + u * Lanes) * Width);
         }
-        if (good && lane == 0) kbki_store_moments<Layer>(m, row + i * Groups, mean, rstd);
     }
+    if (lane < Rows && row + lane * Groups < rows)
+        kbki_store_moments<Layer>(mine, row + lane * Groups, mean, rstd);
 }
 
-// One CTA per row, which may have any length and alignment. The CTA makes three passes over the row; the caches
-// serve the second and the third pass.
+// One CTA per row of any length and alignment: three passes; the caches serve the second and the third.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512)
     kbki_layernorm_fwd_long_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5460,40 +5427,41 @@ const char* kbki_norm_lanes(const kbki_norm<T>& n, kbk_stream st) {
                             32 * per_cta, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    // per8, per16, per32: number of 16-byte vectors per thread if a thread has 8, 16 or 32 elements
+    // perN: number of 16-byte vectors per thread if a thread has N elements
     constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     kbki_norm<T> n;
     const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
-    // With more threads per row, a row takes less time. But if a thread has only 8 elements of 16 bits, index
-    // computations take too much of its time, unless there are few rows.
+    // More threads per row shorten the time of a row. But with only 8 elements of 16 bits per thread, index
+    // computations take too much time, unless there are few rows.
     const bool few = n.rows * by8 <= sms * 1536;
-    if (!n.whole && by8 <= 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
+    const auto row = [&](kbki_norm_kernel<T>* kernel, int64_t threads) {
+        return kbki_norm_launch(kernel, n, n.rows, threads, 0, st);
+    };
+    if (!n.whole && by8 <= 512) return row(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, by8);
     if (!n.whole || by32 > 1024)
-        return kbki_norm_launch(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width>
-                                         : kbki_layernorm_fwd_long_k<T, Layer, 1>,
-                                n, n.rows, 512, 0, st);
+        return row(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width> : kbki_layernorm_fwd_long_k<T, Layer, 1>,
+                   512);
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (few && by8 == 32) return kbki_norm_lanes<T, Layer, per8, 32, 1>(n, st);
+    if constexpr (Width == 4)
+        if (n.rows <= sms && n.cols <= 2048)
+            return row(kbk_layernorm_fwd_onepass_k<T, Layer, 1, true>, kbki_threads(packs, 1));
     if (few && by16 == 32) return kbki_norm_lanes<T, Layer, per16, 32, 1>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
-    if (by8 <= 512 && (few || Width == 4))
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, n, n.rows, by8, 0, st);
+    if (by8 <= 512 && (few || Width == 4)) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per8, true>, by8);
     if constexpr (Width == 8)
         if (packs <= 128 && n.rows <= sms * 24) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
-    if (by16 <= 512 && n.rows * by16 <= sms * 512)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, n, n.rows, by16, 0, st);
-    if (by32 <= 512 && n.rows <= sms)
-        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, n, n.rows, by32, 0, st);
+    if (by16 <= 512 && (n.rows * by16 <= sms * 512 || packs <= 128))
+        return row(kbk_layernorm_fwd_onepass_k<T, Layer, per16, true>, by16);
+    if (by32 <= 512 && n.rows <= sms) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per32, true>, by32);
     if constexpr (Width == 4)
-        if (by16 <= 512)
-            return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, n, n.rows, by16, 0, st);
-    return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, n, n.rows, by32, 0, st);
+        if (by16 <= 512) return row(kbk_layernorm_fwd_onepass_k<T, Layer, per16, false>, by16);
+    return row(kbk_layernorm_fwd_onepass_k<T, Layer, per32, false>, by32);
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
     constexpr int Packs = 4, Stages = 2;
@@ -5516,13 +5484,13 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / KBKI_WIDTH(T);
     if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
-    // Chooses the smallest cluster with at most 512 threads per CTA, or a larger cluster if there are few rows.
+    // the smallest cluster with at most 512 threads per CTA, or a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size);
     const int64_t by8 = kbki_threads(share, per8), by16 = kbki_threads(share, per16);
-    // w and b are loaded early only if an SM can hold two CTAs (of at most 512 threads each). With two CTAs per
-    // SM, clusters of 8 CTAs leave no SM of a GPC idle.
+    // w and b are loaded early only if an SM can hold two CTAs. With two CTAs per SM, clusters of 8 leave no SM of
+    // a GPC idle.
     const auto early = [&](int64_t threads) {
         return threads <= 512 && n.rows * size * threads <= kbki_sms() * 1024;
     };
@@ -5564,13 +5532,13 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     predict    before you run it: 8192 rows, 4096 columns. How many atomics does rung 1 send to one address, and how
                many partial sums per column does rung 4 add at the end?
     see        CUDA C++ Programming Guide, "Memory Fence Functions" (threadfence reduction), for ticket */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  264.4 us  56 %      -   32 90 % 57 %      6232  one atomic per element
-    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: inputs are read twice
-    3 ticket  191.6 us  78 % 1.99 x   40 60 % 62 %        26  column sums per CTA, added in index order
-    4 onepass 130.5 us 114 % 1.47 x   85 48 % 89 %     149 k  one read, rows and sums in registers
+    1 atomic  262.9 us  56 %      -   32 90 % 57 %      6076  one atomic per element
+    2 split   380.9 us  39 % 0.69 x   32 93 % 74 %      2611  dx, then column sums: inputs are read twice
+    3 ticket  190.9 us  78 % 2.00 x   40 60 % 62 %        23  column sums per CTA, added in index order
+    4 onepass 129.7 us 114 % 1.47 x   85 47 % 90 %     138 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("mean", rows, 1), t[4] = kbki_in("rstd", rows, 1),
@@ -5578,8 +5546,8 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// Computes dx of one row. Stores in *size the magnitude of the terms whose sum is dx; these terms may cancel each
-// other. For RMS normalisation, mean and centre are 0.
+// Computes dx of one row; *size: magnitude of the terms of dx, which may cancel each other. For RMS normalisation,
+// mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5589,15 +5557,14 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    // `wide` becomes the root mean square of xhat, which is 1 only if rstd was computed from x. `wide` scales the
-    // error of b, because b is multiplied by xhat in dx.
+    // `wide` becomes the root mean square of xhat: 1 only if rstd was computed from x. `wide` scales the error of
+    // b, because b is multiplied by xhat in dx.
     wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// If size = 0, computes dw and db, which are sums over all rows. If size > 0, computes size times the sums of the
-// absolute values of the terms of dw and db.
+// size = 0: computes dw and db. size > 0: computes size times the sums of the absolute values of their terms.
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -5626,15 +5593,13 @@ KBKI_REF(layernorm_bwd) {
 KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
-// Loads and returns (mean, rstd) of a row. For RMS normalisation, the mean is 0.
+// Returns (mean, rstd) of a row. For RMS normalisation, the mean is 0.
 template <bool Layer>
 __device__ __forceinline__ float2 kbki_moments_of(int64_t row, const float* mean, const float* rstd) {
     return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
 }
 
-// One CTA per row. The first pass over the row computes the sums of the row. The second pass computes dx, and
-// adds the terms of dw and db to `sums` by atomics. sums: the column sums for dw, followed by the column sums for
-// db.
+// sums: the column sums for dw, then those for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256)
     kbk_layernorm_bwd_atomic_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5658,7 +5623,6 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row computes only dx. A second kernel, kbki_layernorm_bwd_columns_k, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5694,7 +5658,7 @@ __global__ void __launch_bounds__(1024)
 }
 
 // Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
-// for each CTA, its column sums for dw, followed by its column sums for db.
+// for each CTA, its column sums for dw, then for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5736,22 +5700,19 @@ __global__ void __launch_bounds__(512)
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-/*  The data of one thread for a row: the thread's vectors of dy and x, and the column sums of these vectors over
-    all rows that the thread has processed. In wide rows of 16-bit types, there are too few registers for the
-    vectors of dy and x. If Held is false, the vectors of dy and x stay in shared memory and are loaded again when
-    dx is computed. If Keep is true, xhat and g stay in registers as floats until dx is computed, so that xhat and
-    g are computed only once. */
+/*  A thread's vectors of dy and x in a row, and its column sums over all rows so far. Held = false: wide rows of
+    16-bit types need too many registers, so the vectors stay in shared memory and are loaded again when dx is
+    computed. Keep: xhat and g stay in registers as floats until dx is computed. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        // The formula is not v * rstd - mean * rstd, because the rounding error of mean * rstd is large if rstd
-        // is large.
+            // not v * rstd - mean * rstd: the rounding error of mean * rstd is large if rstd is large
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Loads vector u of dy and vector u of x from shared memory, to which kbki_ahead prefetched them. In shared
-    // memory, x begins `room` vectors after dy, and the vectors of a thread are 512 vectors apart.
+    // Loads vector u of dy and of x from shared memory, where x begins `room` vectors after dy, and the vectors of
+    // a thread are 512 vectors apart.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -5780,7 +5741,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
         return s;
     }
-    // Computes and stores dx of the row. s: the sums of the row divided by the length of the row.
+    // s: the sums of the row divided by its length
     __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
         float a = Layer ? -s.x * st.y : 0, b = -s.y * st.y;
         dx += t * width;
@@ -5802,8 +5763,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // Adds the column sums of all rows that a warp processes at the same time. Every thread of the warp gets the
-    // totals of its columns.
+    // Adds the column sums of all rows that a warp processes at the same time; every thread gets the totals.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -5813,15 +5773,13 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // A group is four column sums of a thread. Returns the position in shared memory, in float4 elements, of
-    // thread t's group with index `four`. Groups of neighbouring threads are adjacent in shared memory. For 16-bit
-    // types, a thread's groups with an even index and those with an odd index use different halves of the banks.
-    // Threads write their groups, and read groups in the order of columns, without bank conflicts.
+    // Returns the position in shared memory, in float4, of thread t's four column sums with index `four`. Even and
+    // odd indices of 16-bit types use different halves of the banks, so that neither writes nor reads have bank
+    // conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns to shared memory. In shared memory, the sums for dw come first;
-    // the sums for db begin `fours` float4 elements later.
+    // Stores the sums of this thread's columns to shared memory: dw first, db `fours` float4 elements later.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -5831,8 +5789,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // Adds the column sums of all groups of threads of the CTA. Stores the totals to `part` in the order of the
-    // columns, first for dw, then for db.
+    // Adds the column sums of all groups of threads of the CTA and stores them to `part`: dw, then db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -5849,11 +5806,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  An SM has one CTA of 512 threads, because with fewer CTAs, fewer partial column sums must be added at the end.
-    `Threads` threads process a row, so that a CTA processes 512 / Threads rows at the same time. The column sums
-    of the 512 / Threads groups of threads are added in shared memory, in a fixed order. A warp that processes
-    several rows at the same time continues as long as the first of its rows exists. Rows beyond the last row are
-    replaced by rows of zeros. */
+/*  One CTA of 512 threads per SM, so that few partial column sums must be added at the end. `Threads` threads
+    process a row. The column sums of the 512 / Threads groups are added in shared memory, in a fixed order. A warp
+    of several rows continues as long as its first row exists; rows beyond the last are replaced by zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5866,7 +5821,7 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    // index of this thread's row among the rows of its warp
+    // index of this thread's row in its warp
     int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0;
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
@@ -5914,9 +5869,8 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // The kernel would be correct without this barrier, but the tool racecheck would report a race that does not
-    // exist. racecheck confuses barrier 0 with a named barrier if the named barrier fills while other warps wait
-    // at barrier 0.
+    // Not needed for correctness. Without this barrier, racecheck reports a race that does not exist: it confuses
+    // barrier 0 with a named barrier that fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
@@ -5929,7 +5883,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1; // number of sums per column: dw and db, or only dw
+    static constexpr int sums = Layer ? 2 : 1; // dw and db, or only dw
 };
 template <class T>
 __global__ void kbki_dnorm_finish_k(const float* sums, T* dw, T* db, int64_t width, int64_t cols) {
@@ -6057,14 +6011,14 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
     predict    before you run it: which of the kernels of layernorm gains most when mean and bias are left out?
     see        Zhang & Sennrich 2019, "Root Mean Square Layer Normalization" */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.500 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1125 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
-    2 warp    161.7 us  61 % 6.96 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  84.9 us 115 % 1.90 x   32 92 % 87 %     163 k  16-byte loads, row in registers, one read
-    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      16 k  w in registers, next rows prefetched
-    5 cluster 100.2 us  98 % 0.86 x   58 24 % 74 %      9025  row split over a cluster, up to 512 KiB
+    1 naive    1122 us   9 %      -   32  6 % 11 %         0  thread per row, two uncoalesced passes
+    2 warp    162.0 us  60 % 6.93 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.6 us 115 % 1.91 x   32 92 % 88 %     164 k  16-byte loads, row in registers, one read
+    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      15 k  w in registers, next rows prefetched
+    5 cluster  99.4 us  98 % 0.87 x   60 24 % 75 %      4678  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(rmsnorm_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, n, cols, 0), t[3] = kbki_out("rstd", KBK_KF32, rows, 1, 0),
@@ -6097,13 +6051,13 @@ KBKI_REF(rmsnorm_fwd) {
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: one sum per column instead of two. Does rung 4 become faster, if memory limits it?
     see        as rmsnorm fwd */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  237.7 us  63 %      -   32 90 % 64 %      11 k  one atomic per element
-    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: inputs are read twice
-    3 ticket  179.4 us  84 % 2.06 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
-    4 onepass 129.6 us 116 % 1.38 x   84 47 % 90 %     134 k  one read, rows and sums in registers
+    1 atomic  238.0 us  63 %      -   32 89 % 63 %      11 k  one atomic per element
+    2 split   364.8 us  41 % 0.65 x   31 92 % 77 %      15 k  dx, then column sums: inputs are read twice
+    3 ticket  178.8 us  84 % 2.04 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
+    4 onepass 129.5 us 115 % 1.38 x   84 45 % 90 %     138 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(rmsnorm_bwd, 6, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("rstd", rows, 1), t[3].kind = KBK_KF32,
@@ -6174,13 +6128,11 @@ KBKI_REF(sum_run) {
 }
 
 #ifdef __CUDACC__
-// One atomic addition per thread, all to one address.
 template <class T> __global__ void kbk_sum_run_atomic_k(const T* x, int64_t n, double* total) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
     if (i < n) atomicAdd(total, (double)kbki_float(x[i]));
 }
-// Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
     __shared__ float s[256];
@@ -6191,7 +6143,6 @@ __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t 
     sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
-// Grid-stride loop, warp shuffles, one atomic per warp.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
     int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
@@ -6208,10 +6159,9 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-/*  Computes the sum of x, or the sum of (x - y)^2 if Inputs = 2, and divides the sum by `count`. Each thread has
-    U vectors of each input in flight. Share: number of threads of a CTA that read the inputs. The last warp of a
-    CTA reads no inputs; one of its threads takes the CTA's ticket (kbki_slot_number), and the warp helps to add
-    the partial sums. */
+/*  Adds x, or (x - y)^2 if Inputs = 2, and divides by `count`. Each thread has U vectors of each input in flight.
+    Share: threads of a CTA that read the inputs. The last warp reads none; one of its threads takes the CTA's
+    ticket (kbki_slot_number), and the warp helps to add the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6240,8 +6190,8 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            // The elements of a vector are first added to one another: adding low-precision numbers one by one to
-            // a large running sum often rounds in the same direction each time.
+            // A vector is summed first: adding low-precision numbers one by one to a large sum often rounds in the
+            // same direction each time.
             sum.add(part);
         }
     }
@@ -6252,7 +6202,7 @@ __global__ void __launch_bounds__(Share + 32)
     if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-// Checks the arguments of a sum over x, or over x and y. y is NULL if x is the only input.
+// y is NULL if x is the only input.
 template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
     const int64_t n = a->s.rows * a->s.cols;
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
@@ -6261,9 +6211,8 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     const char* why = kbki_check_dims(&a->s);
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches a kernel that adds by atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and
-// rounds the total to f32. y: the second input of a mean squared error. The launchers of the operation `sum` pass
-// no y.
+// Sets the total to 0, runs a kernel that adds by atomics with at most `full` CTAs, and rounds the total to f32.
+// y: the second input of mse.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6299,13 +6248,12 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
-    // If the tensor is small, U is so large that all loads of the kernel are in flight at the same time.
+    // U grows until all loads of a small tensor are in flight at the same time
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
-    // With 8 vectors per thread (f32) or 2 vectors per thread (16 bits), enough bytes are in flight per SM.
-    // For 16-bit types, the conversion of elements to float takes time. An SM therefore has more CTAs, and a
-    // thread fewer vectors, than for f32.
+    // 8 vectors per thread (f32) or 2 (16 bits) keep enough bytes in flight per SM. Conversion of 16-bit elements
+    // takes time, so an SM has more CTAs, and a thread fewer vectors, than for f32.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6377,7 +6325,6 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
-// Launches kbk_sum_run_ticket_k with two inputs.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_total_check<T>(a, a->in[1]);
     const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
@@ -6493,14 +6440,14 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                soon, so at any time all CTAs together read one contiguous part of memory
     predict    from the intensity: what share of the f32 rate can any rung reach?
     see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   1108 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
-    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3308  two kernels: products to memory, row sums
-    3 matmul  2713 us  15 % 0.46 x   32 97 % 12 %     991 k  a GEMM with one column, mostly padding
-    4 warp   355.9 us 114 % 7.62 x   32 93 % 90 %       540  warp per row, shuffles, one read
-    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     126 k  16-byte loads, several rows in flight
+    1 naive   1101 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1234 us  33 % 0.89 x   30 97 % 78 %      3244  two kernels: products to memory, row sums
+    3 matmul  2703 us  15 % 0.46 x   32 97 % 12 %    1000 k  a GEMM with one column, mostly padding
+    4 warp   355.6 us 114 % 7.60 x   32 93 % 90 %       485  warp per row, shuffles, one read
+    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     125 k  16-byte loads, several rows in flight
     end of measured */
 KBKI_TENSORS(weighted_sum_fwd, 3, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, rows, 1, 1))
@@ -6519,7 +6466,6 @@ KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
-// One thread per row; loads are not coalesced.
 template <class T>
 __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -6529,8 +6475,8 @@ __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64
     y[row] = kbki_type<T>::from(sum);
 }
 
-// Multiplies x by a factor per column (w), or by a factor per row (dy) if ByRow is true. The products are stored
-// in f32, because products rounded to 16 bits would make their sum inaccurate.
+// Multiplies x by a factor per column (w), or per row (dy) if ByRow. Products are in f32, because products rounded
+// to 16 bits would make their sum inaccurate.
 template <class T, bool ByRow>
 __global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6549,7 +6495,6 @@ __global__ void __launch_bounds__(128) kbki_wsum_rows_k(const float* product, T*
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// One warp per row; loads are coalesced.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_weighted_sum_fwd_warp_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
@@ -6564,13 +6509,12 @@ __global__ void __launch_bounds__(128)
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each of its rows
-    before it uses the first vector, so that Rows * U loads are in flight. Each vector of w comes from the L1
-    cache and is loaded only once for the `Rows` rows of a group. */
+/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each row before it
+    uses the first, so that Rows * U loads are in flight. Vectors of w come from L1, once for the Rows rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
-    // number of rows that a CTA processes at the same time
+    // rows that a CTA processes at the same time
     constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows;
     __shared__ float slots[32];
     const int lane = threadIdx.x % Lanes;
@@ -6611,12 +6555,11 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     }
 }
 
-// >>matmul_simt defines these two functions.
+// defined in >>matmul_simt
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st);
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st);
 
-// Arguments of the launchers of weighted_sum. The forward direction uses only the tensors x, w and y. A sum
-// without terms is 0.
+// Arguments of the launchers of weighted_sum; the forward direction uses only x, w and y.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
@@ -6640,7 +6583,7 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // Returns the number of CTAs for a grid-stride loop over all elements: at most as many as fill the device.
+    // Number of CTAs for a grid-stride loop over all elements.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6678,8 +6621,7 @@ template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     constexpr int Threads = Lanes > 128 ? Lanes : 128;
     int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    // If rows are short, the number of CTAs is limited, because a CTA with only a few rows would mostly wait for
-    // its first loads.
+    // short rows: CTAs with only a few rows would mostly wait for their first loads
     if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
         <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
@@ -6711,22 +6653,22 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
     2 split    three kernels: products to memory, column sums, dx      <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: 31 of 32 rows of a
-               tile are padding; the column DRAM shows that memory is almost idle
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: for dw, 31 of 32
+               rows of a tile are padding; the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx separately    <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each switch between reads and writes
     predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7785 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
-    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
-    3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
-    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; then dx
-    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
+    1 naive   7763 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
+    2 split   2029 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
+    3 matmul  4888 us  17 % 0.42 x   32 59 % 13 %     792 k  two GEMMs, K = 1 and M = 1
+    4 ticket 967.6 us  85 % 5.05 x   57 80 % 66 %       231  column sums per CTA, added in order; then dx
+    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         3  dx and dw from one pass, 16-byte accesses
     6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel for dw, then one for dx
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
@@ -6783,10 +6725,9 @@ __global__ void __launch_bounds__(1024)
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-/*  Each thread processes the columns of one 16-byte vector. `Across` threads share a row. A CTA processes 512 /
-    Across rows at the same time, and each thread has loads of U rows in flight. At any time, all CTAs together
-    read one contiguous part of memory. The column sums of the 512 / Across groups of threads are added in shared
-    memory, in a fixed order. */
+/*  Each thread processes the columns of one 16-byte vector, with loads of U rows in flight; `Across` threads share
+    a row. At any time, all CTAs together read one contiguous part of memory. The column sums of the 512 / Across
+    groups of threads are added in shared memory, in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -6839,7 +6780,7 @@ __global__ void __launch_bounds__(512, 2)
         if (mine && group == 0) part[blockIdx.x * cols + c + k] = sum[k];
     kbki_part_finish(part, counters, cols, [&](int64_t i, float s) { dw[i] = kbki_type<T>::from(s); });
 }
-// Each CTA writes vectors of one row of dx.
+// One row of dx per CTA.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_weighted_sum_bwd_vec_k(const T* dy, const T* w, T* dx, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6889,7 +6830,7 @@ template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    // grid.y is at most 65535. With so many columns, even the naive kernel (one thread per column) fills the device
+    // grid.y <= 65535; with more columns, even the naive kernel (one thread per column) fills the device
     if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st);
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
@@ -6946,8 +6887,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
                at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
-    bound by   memory: compare with bytes / copy bandwidth. If an address, a row of x or a
-               row of y is not a multiple of 16 bytes, vec launches padded
+    bound by   memory: compare with bytes / copy bandwidth. Unaligned addresses or rows: vec launches padded
     predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
@@ -6965,13 +6905,12 @@ KBKI_REF(transpose_run) {
 }
 
 #ifdef __CUDACC__
-// One element per thread. The reads are coalesced, the writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
     if (r < rows) y[c * rows + r] = x[i];
 }
 
-// A CTA has 32 x 8 threads; each thread transposes four elements of a 32 x 32 tile.
+// 32 x 8 threads; each transposes four elements of a 32 x 32 tile.
 template <class T, int Pad>
 __global__ void __launch_bounds__(256)
     kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -6990,8 +6929,7 @@ __global__ void __launch_bounds__(256)
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-// A square of Width x Width elements. row() stores a row, which is a 16-byte vector; column() returns a column as
-// a 16-byte vector.
+// A square of Width x Width elements; rows and columns are 16-byte vectors.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -7008,17 +6946,16 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  A CTA transposes a tile of 16 x 16 squares (kbki_square), one square per thread. The copy of the tile in
-    shared memory consists of rows of y, each with 16 vectors. Swizzle: vector p of row o is stored at position p
-    ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank conflicts. Tiles form
-    bands of 1024 rows of tiles. Within a band, tiles are numbered column by column. CTAs that run at the same
-    time therefore write long contiguous parts of rows of y. */
+/*  A CTA transposes a tile of 16 x 16 squares, one per thread. In shared memory, a row of y has 16 vectors.
+    Swizzle: vector p of row o is at position p ^ (o / Width mod 8): no bank conflicts among eight threads, neither
+    in writes nor in reads. Tiles form bands of 1024 rows of tiles, numbered column by column within a band, so
+    that CTAs that run at the same time write long contiguous parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
     const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
-    const unsigned band = min(down, 1024u); // band is limited so that band * across fits into 32 bits
+    const unsigned band = min(down, 1024u); // band * across must fit into 32 bits
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
@@ -7046,8 +6983,7 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// Side: side length of the tile that a CTA processes, in elements. A CTA of the naive kernel processes 256
-// elements, so the launcher counts it as a tile of 16 x 16 elements.
+// Side: side length of a CTA's tile in elements. The 256 elements of a naive CTA count as a tile of 16 x 16.
 template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
 const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
     const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
@@ -7060,8 +6996,7 @@ const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
 }
 KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
 KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
-// Each row of the tile has padding of one bank's width (4 bytes): one element of 4 bytes, or two elements of 2
-// bytes.
+// the padding of a row is one bank wide (4 bytes)
 KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -7117,13 +7052,13 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        // if all logits of the row are -inf, lse is -inf and not NaN, because top and log(sum) are both -inf
+        // if all logits are -inf, top and log(sum) are -inf, and so is lse
         if (out[1]) out[1][r - u0] = top + log(sum);
     }
 }
 
 #ifdef __CUDACC__
-// Returns the logit of the target, or NaN if the target is outside the row.
+// NaN if the target is outside the row.
 template <class T> __device__ __forceinline__ float kbki_ce_logit(const T* x, int64_t cols, int target) {
     return target >= 0 && target < cols ? kbki_float(x[target]) : __int_as_float(0x7FC00000);
 }
@@ -7131,8 +7066,7 @@ __device__ __forceinline__ float kbki_ce_loss(kbki_pair p, int target, float log
     return target == KBK_IGNORE ? 0.0f : (p.m - logit) + p.log_sum();
 }
 
-// One CTA per row makes three passes over the row and writes the log-softmax of the row to memory. A second
-// kernel, kbki_cross_entropy_fwd_gather_k, reads the losses from the log-softmax.
+// Three passes over the row; kbki_cross_entropy_fwd_gather_k then reads the losses from the log-softmax.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_split_k(const T* x, float* log_p, float* lse, int64_t cols) {
@@ -7155,13 +7089,12 @@ __global__ void kbki_cross_entropy_fwd_gather_k(const float* log_p, const int* t
     if (row < rows) loss[row] = t[row] == KBK_IGNORE ? 0.0f : -kbki_ce_logit(log_p + row * cols, cols, t[row]);
 }
 
-// One CTA per row computes the loss by online softmax, in one pass over the row.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_online_k(const T* x, const int* t, float* loss, float* lse, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols;
-    // terms are summed in blocks, because terms that are added to one long sum lose digits
+    // terms are summed in blocks: in one long sum, they would lose digits
     kbki_pair p = kbki_pair::none(), block = p;
     int n = 0, target = t[blockIdx.x];
     for (int64_t c = threadIdx.x; c < cols; c += 256) {
@@ -7176,8 +7109,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for all other logits. The
-// probability of a logit x is p = norm * exp(x - m), where m is the maximum or the lse of the row.
+// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for the others, where p =
+// norm * exp(x - m), and m is the maximum or the lse of the row.
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -7188,15 +7121,14 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // Constructs a kbki_ce_row from lse, the log-sum-exp of the row. The tolerance of the operation includes the
-    // rounding error of lse, which is 6e-5 at lse = 1000.
+    // lse: its rounding error (6e-5 at lse = 1000) is part of the tolerance of the operation.
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
         // kbki_base replaces an lse of -inf or NaN by -FLT_MAX, but the gradient must be computed from lse itself
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
-    // Converts Width logits to gradients. target: index of the target relative to the first of the Width logits.
+    // target: its index relative to the first of the Width logits.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -7208,14 +7140,14 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            // the loop avoids f[k] - unit, because f[k] and unit may both be infinite
+            // not f[k] - unit: both may be infinite
             for (int k = 0; k < Width; k++)
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Converts Width logits to gradients. c: column of the first of the Width logits.
+    // c: column of the first of the Width logits.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7225,10 +7157,9 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Reads the logits of a row once for the loss, and a second time, from the end of the row, for the gradient.
-    Threads: number of threads per row, either 8 or 32 (a CTA then has 128 threads), or all threads of a CTA. If
-    the pointers lse and pair are not NULL, they receive the lse and the (max, sum) pair of each row. dx may be the
-    same array as x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Reads the logits of a row for the loss, and again, from the end of the row, for the gradient. Threads: threads
+    per row: 8 or 32 (of 128 per CTA), or a whole CTA. lse and pair (max, sum) are written if not NULL. dx may be
+    x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7243,15 +7174,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
     const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
-    // the target's logit is read before the barrier, because dx may be the same array as x
+    // read before the barrier, because dx may be x
     const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
     const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // If one warp processes a row, this __syncwarp is the only barrier between reads and writes of the row. Every
-    // lane must have read x before another lane overwrites x, because dx may be the same array as x.
+    // Every lane must have read x before another lane overwrites it, because dx may be x.
     if (Threads <= 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7271,11 +7201,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     }
 }
 
-/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads per row depends
-    on the row's length; the shortest rows are processed by eight lanes of a warp. The target of a row and the
-    target's logit are loaded together with the row, so that their latency is hidden. If Loss is true, loss, lse
-    and pair are outputs. If Loss is false, the gradient is computed from the inputs pair and scale, or from lse
-    and g if pair is NULL. dx may be the same array as x. */
+/*  Rows of 16-byte vectors that fit into registers. The shortest rows are processed by eight lanes of a warp. The
+    target and its logit are loaded together with the row, to hide their latency. Loss: loss, lse and pair are
+    outputs; otherwise the gradient is computed from pair and scale, or from lse and g if pair is NULL. dx may be
+    x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7321,7 +7250,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
                   : kbki_ce_row<T>(__ldg(lse + row), __ldg(g), at, cols);
     }
     if constexpr (Gradient) {
-        // number of elements from the start of this thread's first vector to the target
+        // elements from this thread's first vector to the target
         const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -7338,12 +7267,12 @@ template <class T> struct kbki_ce {
     const int* t;
     const float* g;
     float *loss, *lse;
-    float2* pair; // fwdbwd split: (max, sum) of each row, which the forward kernel passes to the backward kernel
+    float2* pair; // fwdbwd split: (max, sum) of each row, for the backward kernel
     T* dx;
     float scale;
     int64_t rows, cols;
 };
-// Calls the function `run` with the launcher's arguments, unless an argument is wrong or the shape is empty.
+// Calls `run` with the launcher's arguments, unless an argument is wrong or the shape is empty.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7361,10 +7290,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k if this kernel can process the rows. Returns whether the kernel was launched.
-// Most: longest row that the kernel processes, in 16-byte vectors. If only the gradient is computed, rows of more
-// than 512 vectors are left to kbk_cross_entropy_bwd_unroll_k. A CTA of kbk_cross_entropy_bwd_unroll_k processes
-// 512 vectors, so that many of its threads would be idle in shorter rows.
+// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it was launched. Most: longest row
+// in 16-byte vectors. Longer gradients are left to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7402,7 +7329,6 @@ template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>&
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
     if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
     const bool vector = !Gradient || kbki_congruent(io.x, io.dx);
-    // eight lanes process a short row element by element
     const int threads = io.cols < 200 ? 8 : vector && io.cols <= 256 * Width ? 32 : Many;
     const auto kernel = threads == 8    ? kbk_cross_entropy_fwd_unroll_k<T, 1, 8, Gradient>
                         : threads == 32 ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
@@ -7427,8 +7353,9 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets   if t is KBK_IGNORE, the row of dx is 0; for any other t outside [0, V), it is NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
-               dx have different alignments modulo 16 bytes, they are read element by element
+               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads, or are
+               one sequence of vectors. If x and dx have different alignments modulo 16 bytes, they are read
+               element by element
     predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
                clock and SM; 2 bytes read and 2 written per logit in bf16)
     limits     if all logits are -1e30, lse is rounded to -1e30, and log V is lost. exp(x - lse) is then 1, not 1/V.
@@ -7439,7 +7366,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     1 naive   1570 us  40 %      -   20 81 % 31 %         0  one element per thread
     2 unroll 540.7 us 116 % 2.90 x   32 83 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
-// For tests, the input lse is random, with about the mean that log-sum-exp has for normal logits.
+// The random lse of tests has about the mean that log-sum-exp has for normal logits.
 KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_in("lse", rows, 1), t[2].kind = KBK_KF32, t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32,
              t[4] = kbki_out("dx", KBK_T, n, cols, cols), t[2].a = log((double)(cols ? cols : 1)) + 0.5,
@@ -7472,10 +7399,9 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-/*  If Threads is 16 or 32, it is the number of threads that process a row. If Threads is 256, a row is divided
-    into `pieces` pieces, and 256 threads process each piece. Each thread has U vectors in flight. `pair` holds the
-    (max, sum) pair of each row. The gradient is computed from `pair` and `scale`, or, if `pair` is NULL, from
-    `lse` and `g`. */
+/*  Threads: 16 or 32 threads per row, or 256 for each of the `pieces` pieces of a row. Each thread has U vectors
+    in flight. The gradient is computed from `pair` (max, sum) and `scale`, or from `lse` and `g` if `pair` is
+    NULL. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7507,8 +7433,8 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-/*  Processes short rows that do not consist of 16-byte vectors. All rows together are one sequence of vectors. A
-    vector that crosses the end of a row is computed twice, for this row and for the next row. */
+/*  Short rows that do not consist of 16-byte vectors: all rows together are one sequence of vectors. A vector that
+    crosses the end of a row is computed twice, once for each row. */
 template <class T, int U = 2, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
     kbki_cross_entropy_bwd_packs_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7629,8 +7555,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
     4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
     end of measured */
-// The oracle returns |loss| + 1/4 as the magnitude of a loss, because a loss near 0 is the difference of larger
-// numbers.
+// The magnitude of a loss is |loss| + 1/4, because a loss near 0 is the difference of larger numbers.
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[2].scales = 1,
              t[3] = kbki_out("dx", KBK_T, n, cols, cols))
@@ -7647,8 +7572,7 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // The oracle first subtracts the maximum from all logits. If logits are near -1e30, adding the logarithm
-        // of the sum to the maximum would change nothing, even in double.
+        // The maximum is subtracted first: near -1e30, adding log(sum) to it would change nothing, even in double.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -7657,11 +7581,10 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-#define KBKI_CE_SLOTS 14 // number of pieces (1024 vectors each) that fit into the shared memory of an SM
-#define KBKI_CE_AHEAD 8  // largest number of pieces that are in flight while a row is processed
-// The part of a row that a thread of CTA `rank` of the cluster processes. c: column of the thread's first vector.
-// left: number of vectors from the thread's first vector to the end of the CTA's share of the row. one: index of
-// a single element that the thread processes, or -1 if there is none.
+#define KBKI_CE_SLOTS 14 // pieces (1024 vectors each) that fit into the shared memory of an SM
+#define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
+// A thread's part of a row in CTA `rank` of the cluster. c: column of its first vector. left: vectors from there
+// to the end of the CTA's share. one: index of a single element for this thread, or -1.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7676,20 +7599,17 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Like kbki_warp_all<kbki_pair>, but computes only one exponential per lane, because the warp first finds the
-// maximum, by an integer reduction. For the integer reduction, each float is mapped to an integer; the mapping
-// keeps the order of the floats.
+// Like kbki_warp_all<kbki_pair>, with one exponential per lane: an integer reduction first finds the maximum,
+// after floats are mapped to integers of the same order.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair to position
-    `slot` of a table in the shared memory of every CTA (st.async). In each CTA, an mbarrier counts the bytes that
-    arrive from the CTAs of the cluster. If a cluster has only one CTA, the mbarrier counts arrivals instead of
-    bytes. The phase of the mbarrier is complete when the table is full. With an mbarrier, a CTA waits only for the
-    (max, sum) pairs. With a cluster barrier, a CTA would also wait for all of its stores to dx in flight. */
+/*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair (st.async) to
+    position `slot` of a table in every CTA, whose mbarrier counts the bytes; in a cluster of one CTA, it counts
+    arrivals. A cluster barrier would also wait for all stores to dx in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7716,15 +7636,12 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 }
 #endif
 
-/*  A cluster processes the rows first, first + step, first + 2 step, and so on. CTA `rank` of the cluster
-    processes `share` vectors of each row, in `pieces` pieces; a piece has one 16-byte vector per thread. All
-    pieces that a CTA processes, row after row, form a sequence. Piece q of the sequence is stored in slot q mod
-    (pieces + ahead) of shared memory. Each thread loads its own vector of every piece by cp.async. No other thread
-    uses the vectors that a thread loads, so no barrier is needed. When a row has arrived in shared memory, its
-    (max, sum) pair is computed. When the CTAs of the cluster have exchanged their (max, sum) pairs, the gradients
-    of the row are written. When the gradients of piece q have been written, the slot of piece q is refilled with
-    piece q + pieces + ahead. An SM therefore alternates between reading a row and writing a row. The target of a
-    row is loaded two rows ahead, and the logit of the target one row ahead. */
+/*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row, in
+    `pieces` pieces of one 16-byte vector per thread. Piece q of the sequence of all its pieces is in slot q mod
+    (pieces + ahead) of shared memory. Each thread loads only the vectors that it uses (cp.async), so no barrier is
+    needed. When a row has arrived, its (max, sum) pair is computed and exchanged, and its gradients are written;
+    the slot of piece q is then refilled with piece q + pieces + ahead. An SM therefore alternates between reading
+    and writing a row. The target of a row is loaded two rows ahead, and its logit one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
@@ -7741,15 +7658,14 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
              end = slot + (pieces + ahead) * Threads * 16;
     if (threadIdx.x < 2) kbki_bar_init(met + threadIdx.x, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
-    // all CTAs of the cluster must have started before one CTA writes to the shared memory of another CTA
+    // a CTA must have started before another writes to its shared memory
     if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
-    // from: the next vector that this thread loads. origin: the first vector of row 0 that this thread loads;
-    // valid if all rows have the same alignment.
+    // from: the next vector that this thread loads. origin: its first vector in row 0, if all rows are aligned
+    // alike
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // The asm statement hides from the compiler how the operands of this statement were computed. The compiler
-    // therefore keeps the operands in registers instead of computing them again.
+    // Hides from the compiler how the operands were computed, so that it keeps them in registers.
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
@@ -7774,7 +7690,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     int at = target(first), at_next = target(first + step);
     auto inside = [&](int at) { return at >= 0 && at < cols; };
     T logit = leads && inside(at) ? x[first * cols + at] : T(),
-      logit_next = T(); // both logits are converted to float only when they are used
+      logit_next = T(); // converted to float only when used
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7783,8 +7699,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups of copies are in flight. Empty groups are added, because
-        // cp.async.wait_group needs a constant number of groups.
+        // At most `ahead` groups of copies stay in flight. Empty groups are added, because cp.async.wait_group
+        // needs a constant.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7804,7 +7720,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 #pragma unroll
                 for (int k = 0; k < Width; k++) top = fmaxf(top, f[u][k]);
             }
-            // The sum is rescaled only if there is a new maximum, which is rare after the first vectors.
+            // a new maximum is rare after the first vectors
             if (top > p.m) base = kbki_base(top), p.s *= kbki_rebase(p.m, base), p.m = top;
 #pragma unroll
             for (int u = 0; u < U; u++)
@@ -7851,8 +7767,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-// KBKI_CE_PIECES is the preferred number of pieces of a row per CTA. A piece is one 16-byte vector per thread.
-// While a CTA processes 9 pieces of a row, loads of five more pieces are in flight.
+// Preferred number of pieces of a row per CTA; five more pieces are then in flight.
 #define KBKI_CE_PIECES 9
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
@@ -7869,10 +7784,8 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
                                 io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
-// Chooses the number of threads per CTA so that few threads are idle in the last piece of a row. A piece of a row
-// is one 16-byte vector per thread. For example, a row of 50304 bf16 elements has 7.9 pieces if a CTA has 800
-// threads, and 6.1 pieces if it has 1024 threads. With 1024 threads, most warps would be idle in the seventh
-// piece of such a row.
+// Chooses the threads per CTA so that few are idle in the last piece of a row (one 16-byte vector per thread): a
+// row of 50304 bf16 elements has 7.9 pieces of 800 threads, but 6.1 pieces of 1024 threads.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
@@ -7882,7 +7795,6 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
-// Chooses the smallest cluster size for which each CTA's share of a row fits into its shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
@@ -7918,7 +7830,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Returns the expected number of distinct ids, if all ids are drawn uniformly from the vocabulary.
+// Returns the expected number of distinct ids, if ids are uniform in the vocabulary.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7936,7 +7848,7 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
-// In the forward pass, x is the table W and y is the output y. In the backward pass, x is dy and y is dW.
+// Forward: x is W and y is the output. Backward: x is dy and y is dW.
 template <class T> struct kbki_embedding_io {
     const T* x;
     const int* ids;
@@ -7971,7 +7883,6 @@ template <class T> __global__ void kbk_embedding_fwd_naive_k(kbki_embedding_io<T
     const T* row = io.row(io.ids[t]);
     io.y[i] = row ? row[i - t * io.cols] : kbki_type<T>::from(__int_as_float(0x7FC00000));
 }
-// Each warp copies the row of one token.
 template <class T, int Width>
 __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io<T> io) {
     int64_t t = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
@@ -7985,7 +7896,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
-// The 16-byte vectors of y are numbered consecutively over all tokens. A row of y has `per` vectors.
+// Vectors of y are numbered over all tokens; a row has `per`.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // per is below 2^31
@@ -7995,7 +7906,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     const T* from[U];
     int64_t c[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) { // if a row has at least 64 * U vectors, a CTA copies parts of at most two rows
+    for (int u = 0; u < U; u++) { // with at least 64 * U vectors per row, a CTA has parts of at most two rows
         unsigned at = c0 + u * 64, ahead = row >= 64 * U ? at >= row : at / row;
         c[u] = (int64_t)(at - ahead * row) * Width;
         from[u] = t0 + ahead < io.tokens ? io.row(__ldg(io.ids + t0 + ahead)) : NULL;
@@ -8009,8 +7920,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// Kernel for few tokens. Each CTA copies the row of one token, so that all SMs have work. No division is needed to
-// find the token.
+// For few tokens: a CTA per token, so that all SMs have work, and no division to find the token.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -8087,10 +7997,9 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
     3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted; each row of dW is written once
     end of measured */
-#define KBKI_EMB_TH 1024   // threads per CTA of the first kernel, kbki_emb_order_k
-#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of kbki_emb_order_k
-// largest number of tokens in a list in shared memory; longer lists are in the workspace
-#define KBKI_EMB_LIST 1024
+#define KBKI_EMB_TH 1024   // threads per CTA of kbki_emb_order_k
+#define KBKI_EMB_ROWS 4096 // most rows of dW per CTA of kbki_emb_order_k
+#define KBKI_EMB_LIST 1024 // most tokens in a list in shared memory; longer lists are in the workspace
 #define KBKI_EMB_FEW 512   // if a class of ids has at most 512 tokens, each token is compared with all others
 #define KBKI_EMB_HOT 32    // a row of dW with more than 32 tokens is hot: all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
@@ -8103,12 +8012,12 @@ KBK_FN int kbki_emb_bits(int64_t entries) {
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-// Returns the number of 32-bit words of a bit mask that has one bit for each id of a class.
+// Returns the 32-bit words of a mask with one bit for each id of a class.
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// The workspace holds, for each token, one entry in each of the arrays info, spill, hot and order. The workspace
-// also holds, for each class of ids, one entry of the array hots and one bit per row of dW.
+// Workspace: per token, one entry of info, spill, hot and order; per class of ids, one of hots and one bit per
+// row.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -8139,7 +8048,6 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
     kbki_add4(p, x);
 #endif
 }
-// Each thread adds one vector of dy to dW.
 template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
@@ -8151,32 +8059,29 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
 
 // ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
 
-// Results of the first kernel (kbki_emb_order_k), which the second kernel (kbk_embedding_bwd_sorted_k) reads.
-// Class c contains the ids c + (row << bits), where `row` is the index of the id within its class.
+// Results of kbki_emb_order_k for kbk_embedding_bwd_sorted_k. Class c contains the ids c + (row << bits).
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // number of 32-bit words that each class of ids has in the array `some`
-    // one entry per token. x: number of tokens with the same id, or 0 if an earlier token has the id. y: position
-    // in `order` of the first token with this id, if several tokens have the id
+    int words;         // 32-bit words of each class in `some`
+    // per token. x: number of tokens with its id, or 0 if an earlier token has the id. y: position in `order` of
+    // the first of several tokens
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
-    // hot: hot rows of dW (more than KBKI_EMB_HOT tokens), grouped by class of ids. x: index of the row; y:
-    // position in `order` of the row's first token. hots: one entry per class of ids. x: number of hot rows of the
-    // class; y: position in `hot` of the class's first hot row
+    // hot: rows of dW with more than KBKI_EMB_HOT tokens, by class. x: index of the row; y: position in `order` of
+    // its first token. hots: per class. x: number of hot rows; y: position in `hot` of the first
     uint2 *hot, *hots;
-    unsigned* order;   // indices of the tokens whose id occurs several times, grouped by id
-    unsigned* some;    // one bit per row of dW: 1 if at least one token has this row's id
-    // Returns the index of an id within class c (ids with the same low bits), or ~0 if the id is in another class.
+    unsigned* order;   // tokens whose id occurs several times, grouped by id
+    unsigned* some;    // one bit per row of dW: 1 if the row has a token
+    // Returns the index of an id within class c, or ~0 if the id is in another class.
     __device__ __forceinline__ unsigned row(int id, unsigned c) const {
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
-// Calls use(id, token, there) for the tokens of this warp's share, 32 tokens at a time. The argument `there` is
-// false for threads beyond the end of the share. Sixteen loads per thread are in flight. Calls start() once, while
-// the first loads are in flight.
+// Calls use(id, token, there) for the tokens of this warp's share; `there` is false beyond its end. Sixteen loads
+// per thread are in flight. start() is called once, while the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -8196,13 +8101,12 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_rank is faster than
-// kbki_emb_walk for few tokens. For each token, kbki_emb_rank counts the earlier tokens with the same id. The list
-// of tokens may have any order.
+// Sorts the tokens of one class by row of dW: counts, for each token, the earlier tokens with the same id. Faster
+// than kbki_emb_walk for few tokens. The list may have any order.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    // the bound of i is rounded up, so that all lanes of a warp execute the same number of iterations
+    // the bound is rounded up, so that all lanes of a warp execute the same number of iterations
     for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
@@ -8215,11 +8119,9 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  Sorts the tokens of one class (ids with the same low bits) by row of dW. kbki_emb_walk is faster than
-    kbki_emb_rank for many tokens. All threads first rebuild the list of tokens in ascending order; `mine` is
-    the number of tokens that this thread has found. Then one warp processes 32 tokens at a time and finds
-    tokens of the same row. start[row] is the position in `order` at which the next token of this row of dW is
-    stored. */
+/*  As kbki_emb_rank, but faster for many tokens. All threads first rebuild the list of tokens in ascending order;
+    `mine`: tokens that this thread has found. One warp then processes 32 tokens at a time. start[row]: position in
+    `order` of the row's next token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8250,9 +8152,8 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel of variant `sorted`: each CTA lists the tokens whose ids are in one class (ids with the same low
-// bits), counts these tokens per row of dW, and groups them by row. The tokens of a row of dW are in ascending
-// order.
+// First kernel of `sorted`: each CTA lists the tokens of one class of ids, and groups them by row of dW, in
+// ascending order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8262,8 +8163,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // called while the first loads of ids are in flight
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        // Loads of the second kernel would delay this kernel's first loads of ids. kbki_follow_me, which lets the
-        // second kernel start, is therefore called after these loads.
+        // The second kernel may start (PDL) only now, because its loads would delay this kernel's first loads
         kbki_follow_me();
         __syncthreads();
     };
@@ -8296,11 +8196,11 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
         kbki_emb_walk(o, total > KBKI_EMB_LIST ? o.spill + below : list, count, start, total, mine, slots);
 }
 
-#define KBKI_EMB_PUT 128 // threads per CTA of the second kernel, kbk_embedding_bwd_sorted_k
-#define KBKI_EMB_U 4     // 16-byte vectors of dy per thread of the second kernel
+#define KBKI_EMB_PUT 128 // threads per CTA of kbk_embedding_bwd_sorted_k
+#define KBKI_EMB_U 4     // 16-byte vectors of dy per thread
 
-// Computes 16 vectors of one hot row of dW (a row with many tokens). Each of eight groups of sixteen threads sums
-// the vectors of every eighth token. The sums of the eight groups are then added in a fixed order.
+// Computes 16 vectors of one hot row of dW. Each of eight groups of sixteen threads sums the vectors of every
+// eighth token; the sums of the groups are then added in a fixed order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8342,15 +8242,14 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// Computes all hot rows of dW (rows with more than KBKI_EMB_HOT tokens). A work item is 16 vectors of one hot row.
-// The work items are distributed over the CTAs in round-robin order.
+// Hot rows of dW in work items of 16 vectors, which are distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // this CTA's next work item, relative to the first work item of the current class
+    unsigned item = cta; // next work item, relative to the first of the current class
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8370,8 +8269,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Sums, over the n tokens of one vocabulary entry, the vector of dy that this thread handles. On entry, v holds
-// the vector of the first token; on return, v holds the sum.
+// Adds to v, a vector of the first token, the vectors of the other n - 1 tokens with this id.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8394,11 +8292,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of variant `sorted`. Each CTA adds vectors of dy, computes hot rows of dW, or writes zeros
-    to dW. The first CTAs of the grid add vectors of dy. The CTAs with block indices from `lead` to lead + hot
-    - 1 compute hot rows (more than KBKI_EMB_HOT tokens). The last CTAs of the grid write zeros to rows of dW
-    without tokens; each CTA covers `group` rows. CTAs that start while the first kernel still runs (PDL) load
-    their vectors of dy during this time. */
+/*  Second kernel of `sorted`. The first CTAs of the grid add vectors of dy, the `hot` CTAs from `lead` on compute
+    hot rows, and the last CTAs write zeros to rows of dW without tokens, `group` rows each. CTAs that start while
+    the first kernel still runs (PDL) load their vectors of dy during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8456,8 +8352,7 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     const char* why = kbki_embedding_args(a, io);
     return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
-// Sets dW to 0, because a row of dW may have no tokens. Afterwards, launches the kernel that adds dy to dW by
-// atomics.
+// dW is set to 0 first, because a row of dW may have no tokens.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.y || io.entries * io.cols == 0) return NULL;
@@ -8483,7 +8378,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // rows of dW per CTA, for the CTAs that write zeros
+    unsigned group = 32; // rows of dW per CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8561,7 +8456,7 @@ KBKI_REF(rope_fwd) {
 #ifdef __CUDACC__
 template <class T>
 __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
-    // if the number of columns is odd, `pairs` also counts the last column, which has no partner
+    // `pairs` also counts the last of an odd number of columns, which has no partner
     const int half = cols / 2, pairs = cols - half;
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
     if (row >= rows) return;
@@ -8576,7 +8471,7 @@ __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t 
     y[0] = kbki_type<T>::from(a * c - b * s);
     y[half] = kbki_type<T>::from(b * c + a * s);
 }
-// The threads of a CTA that have the same threadIdx.y process one token.
+// Threads with the same threadIdx.y process one token.
 template <class T>
 __global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -10770,7 +10665,7 @@ KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int re
 
 /*  Configuration of the production kernel. TileM x TileN: tile of a CTA. Groups: number of consumer warpgroups,
     1 to 3. Stages: number of stages of the TMA pipeline. A stage holds 128 bytes along k. Pair: 2 if the two
-    CTAs of a cluster share the same tile of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
+    CTAs of a cluster share a tile of A or of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
     In the ping-pong schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue
     while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
@@ -11344,7 +11239,7 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int spl
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the memory bandwidth at which the
+  >>matmul_thin     Matrix product of up to 64 rows (decoding): limited by the memory bandwidth at which the
                     other matrix is read.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -11608,13 +11503,14 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
                  (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
-                 of the other slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023)
+                 of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
+                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K (Osama et al. 2023)
                  balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as long (fitted to
                  times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
                  different parts of K at the same time.
-                 Products of up to 16 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
+                 Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
                  first (workspace: as for rung 18)
-    bound by     arithmetic, like rungs 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
+    bound by     arithmetic, like rungs 11 to 16; a product of up to 64 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
@@ -12064,7 +11960,7 @@ const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kb
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
     for (int i = 0; i < 2; i++)
         if ((why = kbki_tf32_turn(rest, &a->s, batch, i, io, st)) != NULL) return why;
-    if (a->s.layout == KBK_NT || a->s.cols % 4) return NULL;
+    if (a->s.layout == KBK_NT || a->s.cols % 4 || io->k == 0) return NULL;
     kbki_wg_turn(rest, io);
     return NULL;
 }
@@ -12430,7 +12326,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// The oracle (CPU reference) computes C row by row. One row needs the complete matrix B of its product.
+// The oracle needs the complete matrix B for a row of C.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
@@ -14282,8 +14178,10 @@ typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
 // configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
-typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128s;
-typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64s;
+typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500, true> kbki_fa_128x2s;
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128x3s;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64x3s;
+typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900, true> kbki_fa_64x4s;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
@@ -14294,7 +14192,9 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     const char* why = kbki_attn_args(a, &io, true);
     if (why || !io.heads) return why;
     const bool wide = a->s.cols == 128;
-    if (io.span) return wide ? kbki_fa_launch<T, kbki_fa_128s>(a, io, st) : kbki_fa_launch<T, kbki_fa_64s>(a, io, st);
+    if (io.span)
+        return wide ? kbki_fa_cheaper<T, kbki_fa_128x2s, kbki_fa_128x3s>(a, io, st)
+                    : kbki_fa_cheaper<T, kbki_fa_64x3s, kbki_fa_64x4s>(a, io, st);
     return wide ? kbki_fa_cheaper<T, kbki_fa_128x2, kbki_fa_128x3>(a, io, st)
                 : kbki_fa_cheaper<T, kbki_fa_64x3, kbki_fa_64x4>(a, io, st);
 }
@@ -15335,8 +15235,7 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #elif !defined(KBK_VARIANTS) && !defined(KBK_TYPES)
 #define KBKI_LAUNCH(has, f, T) f<T>
 #else
-// The body of this lambda is compiled only if the lambda is called, so f<T> is compiled only if `has` is true. A
-// conditional expression without a lambda would always compile f<T>.
+// Only a lambda leaves f<T> uncompiled if `has` is false.
 #define KBKI_LAUNCH(has, f, T) \
     kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
 template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
@@ -15345,8 +15244,7 @@ template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_
 }
 #endif
 
-// There is one macro for each mask of element types (KBK_ALL, ...). KBKI_ROW appends the name of the mask to
-// KBKI_LAUNCH_, so that f<T> is compiled only for the types of the mask.
+// One macro for each mask of element types (KBK_ALL, ...): f<T> is compiled only for the types of the mask.
 #define KBKI_LAUNCH_F32(has, f) KBKI_LAUNCH(has && KBKI_HAS_f32, f, float)
 #define KBKI_LAUNCH_F16(has, f) KBKI_LAUNCH(has && KBKI_HAS_f16, f, __half)
 #define KBKI_LAUNCH_BF16(has, f) KBKI_LAUNCH(has && KBKI_HAS_bf16, f, __nv_bfloat16)
@@ -15375,13 +15273,12 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Returns the bytes of workspace that a launch needs. Returns 0 if the launch needs no workspace, or if kbk_launch
-// rejects the shape.
+// Returns the bytes of workspace of a launch; 0 also if kbk_launch rejects the shape.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// Returns the lowest compute capability on which a variant supports an element type, as a constant KBK_SM_<...>.
+// Returns the lowest compute capability on which a variant supports an element type (KBK_SM_<...>).
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
@@ -15423,13 +15320,12 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     *kbki_tuning() = NULL;
     if (why) c->why = why;
 }
-// Function that measures n candidates. The function sets ns[i] to the nanoseconds per launch of candidate i, or to
-// NaN if candidate i was not measured. The function returns NULL on success, otherwise the reason why no candidate
-// was measured.
+// Measures n candidates: sets ns[i] to the nanoseconds per launch of candidate i, or NaN if it was not measured.
+// Returns NULL, or the reason why no candidate was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
-// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must contain the
-// implementation of kbench.h (KBENCH_IMPLEMENTATION).
+// Measures in interleaved rounds with a cold L2 cache. Needs the implementation of kbench.h
+// (KBENCH_IMPLEMENTATION).
 KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
     kb_desc desc[KBK_CANDIDATES] = {};
     kb_function fn[KBK_CANDIDATES];
@@ -15447,16 +15343,14 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     return NULL;
 }
 #endif
-/*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest
-    configuration. Later launches of this shape on this GPU use the fastest configuration. kbk_tune appends the
-    fastest configuration to the file `path`. If path is NULL, kbk_tune appends the configuration to the file
-    that the environment variable KBK_TUNED names; if KBK_TUNED is not set, no file is written. The first launch
-    of a process reads the file that KBK_TUNED names. To read any other file of tuned choices, call
-    kbk_tuned_load. variant: variant `select` or `tf32` of matmul, matmul_e4m3 or bmm, for example from kbk_find.
-    args: as for kbk_launch; the contents of the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was
-    included before this header, or a function of the caller. kbk_tune synchronises the device. Do not call
-    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL on success, otherwise the reason
-    why no configuration was kept or why the file was not written. */
+/*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest for later
+    launches of this shape on this GPU. It is appended to the file `path`, or, if path is NULL, to the file that
+    the environment variable KBK_TUNED names, if any. The first launch of a process reads the file of KBK_TUNED;
+    for other files, call kbk_tuned_load. variant: `select` or `tf32` of matmul, matmul_e4m3 or bmm. args: as for
+    kbk_launch; the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before this header,
+    or a function of the caller. Synchronises the device. Do not call kbk_tune or kbk_tuned_load while another
+    thread launches kernels. Returns NULL on success, otherwise the reason why no configuration was kept or why the
+    file was not written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15464,7 +15358,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     double ns[KBK_CANDIDATES];
     cudaDeviceProp gpu;
     int device = 0, best = -1;
-    // c[0].choice.by.way = -1 lets the launch choose the configuration
+    // by.way = -1 lets the launch choose the configuration
     c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1;
     kbk_candidate_launch(NULL, &c[0]);
     if (c[0].why) return c[0].why;
@@ -15508,11 +15402,10 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1. The
-    number of a row may differ between libraries that were built with different options. Tensors of the row's
-    element type must be aligned to alignment[dtype] bytes. If the type of a tensor differs from the row's
-    element type (kbk_tensor.kind), the tensor must be aligned to the size of its elements. The workspace
-    must be aligned to 256 bytes. */
+/*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1;
+    numbers may differ between libraries built with different options. Tensors must be aligned to alignment[dtype]
+    bytes, those of another type (kbk_tensor.kind) to the size of their elements, and the workspace to 256 bytes.
+    */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
     const char* group;             // name of the operation's group, as in KBK_ONLY
@@ -15524,29 +15417,26 @@ typedef struct kbk_row {
     int32_t alignment[KBK_DTYPES]; // alignment in bytes; 0: the element type is not supported
 } kbk_row;
 
-// Returns the size of a struct of this library, or another constant, by its name. Returns -1 if the name is
-// unknown. kbk_abi is for callers that cannot include the header.
+// Returns the size of a struct of this library, or another constant, by its name; -1 if the name is unknown. For
+// callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
 // Copies a row of the table to *r. Returns 1 on success, or 0 if the row does not exist.
 KBK_API int kbk_row_get(int row, kbk_row* r);
 // Returns the number of the row with this operation, direction and implementation, or -1 if no such row exists.
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
-// kbk_row_tensors, kbk_row_units, kbk_row_workspace, kbk_row_flops and kbk_row_bytes return -1 if the row does not
-// exist or the shape is invalid. elem: bytes per element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the
-// number of tensors.
+// kbk_row_tensors to kbk_row_bytes return -1 if the row does not exist or the shape is invalid. elem: bytes per
+// element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the number of tensors.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// Launches the implementation of a row. Returns NULL on success, otherwise the reason why nothing was launched.
-// device: number of the device that has the memory and the stream, or -1 for the current device. kbk_row_launch
-// makes the device current during the launch. Outputs with kbk_tensor.optional may be NULL.
+// Launches a row on `device` (that of memory and stream; -1: the current device), which is current meanwhile.
+// Returns NULL, or the reason why nothing was launched. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // arguments as for kbk_op.ref
-// Fills x with elements i0 to i0 + n - 1 of the input tensor number `id`. Returns NULL on success, otherwise an
-// error.
+// Fills x with elements i0 to i0 + n - 1 of input tensor `id`. Returns NULL, or an error.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
 // kbk_to_doubles is kbk_widen; kbk_from_doubles is kbk_narrow.
@@ -15560,8 +15450,7 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// Returns the variant of a row of the table. Returns NULL if the row does not exist, or if formulas and oracles do
-// not support the shape.
+// Returns NULL if the row does not exist, or if formulas and oracles do not support the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
