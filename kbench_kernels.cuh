@@ -11507,8 +11507,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
                  CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
                  (Osama et al. 2023) balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as
-                 long (fitted to times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
-                 different parts of K at the same time.
+                 long (fitted to times on an H100). No counter shows why; the presumed reason is that CTAs of
+                 stream-K work on different parts of K at the same time.
                  Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
                  first (workspace: as for rung 18)
     bound by     arithmetic, like rungs 11 to 16; a product of up to 64 rows and a large matrix by memory bandwidth */
