@@ -15012,7 +15012,7 @@ __global__ void __launch_bounds__(384, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     // Rows: rows of a tile of Q or dO; each warpgroup computes 64 x 64 elements of dq per tile
     constexpr int Rows = 8192 / Dim, Panels = Dim / 64, KeyBytes = 128 * Dim * 2, RowBytes = Rows * Dim * 2;
-    constexpr int V = KeyBytes, Q = V + KeyBytes, Dout = Q + 2 * RowBytes; // byte offsets in shared memory
+    constexpr int VAt = KeyBytes, QAt = VAt + KeyBytes, Dout = QAt + 2 * RowBytes; // byte offsets in shared memory
     constexpr int Ds = Dout + 2 * RowBytes, DsBytes = 128 * Rows * 2, Stat = Ds + 2 * DsBytes, StatBytes = Rows * 8;
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ struct { uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2]; } bar;
@@ -15052,7 +15052,7 @@ __global__ void __launch_bounds__(384, 1)
                 const unsigned stat_bytes = (unsigned)min(Rows, lines * 64 - row) * 8;
                 kbki_bar_wait(bar.empty + slot, parity ^ 1);
                 kbki_bar_expect(bar.q_full + slot, RowBytes + stat_bytes);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, bar.q_full + slot, row, in_batch,
+                kbki_fab_load<Rows, Panels>(base + QAt + slot * RowBytes, &map_q, bar.q_full + slot, row, in_batch,
                                             batch);
                 kbki_bar_expect(bar.dout_full + slot, RowBytes);
                 kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, bar.dout_full + slot, row,
@@ -15062,7 +15062,7 @@ __global__ void __launch_bounds__(384, 1)
                     kbki_bar_expect(&bar.k_full, KeyBytes);
                     kbki_fab_load<128, Panels>(base, &map_k, &bar.k_full, key0, in_batch, batch);
                     kbki_bar_expect(&bar.v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &bar.v_full, key0, in_batch, batch);
+                    kbki_fab_load<128, Panels>(base + VAt, &map_v, &bar.v_full, key0, in_batch, batch);
                 }
                 // The previous kernel (PDL) computes the statistics of rows and sets the sums of dq to 0. Only the
                 // producer waits for the previous kernel, because the consumers add to dq only after the
@@ -15112,7 +15112,7 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll 1
         do { // executed at least once, because every key is seen by a row
             const bool edge = (causal && row < key0 + 128) || key0 + 128 > n || row + Rows > n;
-            const uint32_t q = Q + slot * RowBytes, dout = Dout + slot * RowBytes, ds = Ds + slot * DsBytes;
+            const uint32_t q = QAt + slot * RowBytes, dout = Dout + slot * RowBytes, ds = Ds + slot * DsBytes;
             const char* stat = base + Stat + slot * StatBytes;
             float s[Rows / 2], t[Rows / 2], d[32]; // s: scores, then p; t: dO V', then ds; keys are rows
             uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
@@ -15121,7 +15121,7 @@ __global__ void __launch_bounds__(384, 1)
             kbki_wg_wait<1>(); // waits until the previous tile's last product (for dk) has read the other slot
             if (row > row0) kbki_fa_arrive(bar.empty + (slot ^ 1));
             kbki_bar_wait(bar.dout_full + slot, parity);
-            scores(V, dout, t);
+            scores(VAt, dout, t);
             kbki_wg_wait<1>();
             kbki_wg_hold<Rows / 2>(s);
 #pragma unroll
