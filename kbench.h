@@ -4598,7 +4598,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
-        return kbi_list_wrong(l, "a step must be above 0, a factor above 1, the start of a '*' range above 0");
+        return kbi_list_wrong(l, "a step must be > 0, a factor > 1, and the start of a '*' range > 0");
     double slack = 1e-9 * (how == '+' ? step : to);
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
@@ -6362,7 +6362,7 @@ static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64
     else if (!p && n)
         kbi_stop(run, KB_FLAG_BAD_CASE, "%s got a NULL pointer", call);
     else if (!size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", call, unit);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s got %s without a type", call, unit);
     else if (block && (size_t)n > (size_t)(block->data + block->bytes - (const char*)p) / size)
         kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s exceeds its block of %zu bytes", call, (long long)n, unit,
                  block->bytes);
@@ -7510,8 +7510,8 @@ static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end
     else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE,
                  "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
-                 "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. The rejected call is "
+                 "unknown%s%s. If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
                  v && v->note[0] ? ": " : ", because only a separate process inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
@@ -7710,7 +7710,7 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
-        return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+        return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ", failed (%s), %s",
                                cudaGetErrorName((cudaError_t)c->error),
                                allocates ? "and allocation is timed" : "so its work is missing from the time");
     }
@@ -12784,7 +12784,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
                     { "    subtracted bias", m->bias[1], "ns" },
                     { "graph: time of an empty kernel", m->floor[2], "ns" },
                     { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
-                    { "    or more or less by up to", m->own_error, "ns" } };
+                    { "    largest error", m->own_error, "ns" } };
     for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 2); i++)
         if (kbi_finite(numbers[i].value) && numbers[i].value > 0)
             kbi_env_line(numbers[i].name, kbi_show(numbers[i].value, 4, number), numbers[i].unit);

@@ -36,11 +36,9 @@
    elements overlap, and a variant that cannot run on the GPU. Launchers that a program calls directly do not check
    for NULL pointers.
 
-   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. The ids of variants, dispatch,
-   listings and tests are generated from these two lists. A C or C++ compiler without CUDA compiles the table, the
-   formulas and the oracles; the launch pointers are then NULL. Including the file instantiates all rows of the
-   table, and therefore compiles every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the
-   program calls are compiled.
+   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. A C or C++ compiler without CUDA
+   compiles the table, the formulas and the oracles; the launch pointers are then NULL. Including the file compiles
+   every kernel. With KBK_NO_REGISTRY, there are no tables, and only launchers that the program calls are compiled.
 
    FROM OTHER LANGUAGES
 
@@ -128,7 +126,7 @@
                           flashrs (three consumers), pingpong (softmax overlaps with products), flashpp
                           (pingpong, persistent)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, used by no variant: cublaslt
 
    READING ORDER of the operations, with the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
@@ -245,8 +243,7 @@
 
 // clang-format off
 
-// Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
-// variant in KBK_TABLE_<group>.
+// Groups of operations, in the order of the table: the suffixes of KBK_OPS_<group> and KBK_TABLE_<group>.
 #define KBKI_GROUPS(group, x) KBKI_GROUPS_1(group, x) KBKI_GROUPS_2(group, x)
 #define KBKI_GROUPS_1(group, x) \
     group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x) \
@@ -833,8 +830,7 @@ enum {
 
 enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 
-// Parameters of an operation. An operation reads only the parameters that its card (the comment at the start of
-// its section) names.
+// Parameters of an operation. An operation reads only the parameters that its card names.
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
     int64_t k;          // matrix products: inner dimension K
@@ -878,37 +874,29 @@ typedef struct kbk_tensor {
     const char* name;
     int role, kind;
     int64_t count;    // number of elements
-    // number of elements per unit; 0 means that the tensor has no units (weights, column sums) and is compared as
-    // a whole
-    int64_t per_unit;
-    // outputs: number of magnitudes (see kbk_check) that the oracle returns per unit in addition to the values: 0,
-    // 1 or per_unit
+    int64_t per_unit; // elements per unit; 0: no units (weights, column sums): is compared as a whole
+    // outputs: magnitudes (see kbk_check) that the oracle returns per unit besides the values: 0, 1 or per_unit
     int64_t scales;
-    // How element i of an input is generated. KBK_NORMAL: normal number with mean a and standard deviation b.
-    // KBK_UNIFORM: uniform number in [a, b). KBK_IDS: random integer in [a, b). KBK_SAME: a. KBK_SEQUENCE: i mod
-    // b. KBK_CYCLE: the successor of i in one cycle through all integers of [0, b).
+    // Element i of an input. KBK_NORMAL: mean a, standard deviation b. KBK_UNIFORM: in [a, b). KBK_IDS: integer in
+    // [a, b). KBK_SAME: a. KBK_SEQUENCE: i mod b. KBK_CYCLE: successor of i in one cycle through [0, b).
     int fill;
     double a, b;
-    // KBK_ON_HOST means pinned memory, or pageable memory if the variant's origin has KBK_PAGEABLE
-    int place;
+    int place;        // KBK_ON_HOST: pinned memory, or pageable if the variant's origin has KBK_PAGEABLE
     int optional;     // if 1, the pointer to this output may be NULL; the output is then not written
 } kbk_tensor;
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
     scale is the root mean square of the unit's reference values. An element passes if |got - ref| <= ulps * ulp(w)
-    + abs. The tensor passes if all of its elements pass and the norm ||got - ref|| is within the larger of two
-    bounds. The first bound of ||got - ref|| is norm * ||max(|ref|, magnitude)||. The second bound of ||got - ref||
-    is 1.25 times the norm of the errors that arise when ref is rounded to the element type. If ulps is negative,
-    |ulps| is used, and w is max(|ref|, magnitude), without the row scale. Operations with a negative ulps have
-    rows with one element so large that the row scale would hide errors of the other elements. If ulps = 0 and abs
-    = 0, the result must equal the oracle's value, rounded once to the element type. Outputs that have type f32 for
-    every T (statistics, losses) use the tolerance of f32. */
+    + abs. The tensor passes if all elements pass and ||got - ref|| is within the larger of two bounds: norm *
+    ||max(|ref|, magnitude)||, and 1.25 times the norm of the errors of rounding ref to the element type. If ulps
+    is negative, |ulps| is used, and w is max(|ref|, magnitude): the rows of these operations have one element so
+    large that the row scale would hide other errors. If ulps = 0 and abs = 0, the result must equal the oracle's
+    value, rounded once. Outputs in f32 for every T (statistics, losses) use the tolerance of f32. */
 typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
-// Bits of kbk_variant.origin. The bits tell whether a variant is a kernel of this library or of a vendor, and
-// what a program must know before it launches or times the variant.
+// Bits of kbk_variant.origin: what a program must know before it launches or times a variant.
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
@@ -919,7 +907,6 @@ enum {
     KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32; kbk_op_of returns the tolerance of the variant
 };
 
-// Result of kbk_verify.
 typedef struct kbk_report {
     const char* why;         // NULL if the result passed, otherwise a text that says why it failed
     int64_t bad;             // number of elements whose error exceeds their bound
@@ -935,11 +922,10 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  kbk_has_dimension returns whether a signature (kbk_op.signature) has a dimension with the given letter.
-    kbk_has_option returns whether a signature has an option with the given name. Letters stand for members of
-    kbk_shape: N, C and D for cols; R, M and S for rows; K for k; V for vocabulary; A for among; Z and B for batch;
-    H for heads; X for n * stride. An asterisk stands for any number of dimensions. If the signature also has a C,
-    `rows` is the product of the dimensions that the asterisk stands for. */
+/*  Return whether a signature (kbk_op.signature) has a dimension with the given letter, or an option with the
+    given name. Letters stand for members of kbk_shape: N, C and D for cols; R, M and S for rows; K for k; V for
+    vocabulary; A for among; Z and B for batch; H for heads; X for n * stride; * for any number of dimensions. If
+    the signature also has a C, `rows` is the product of the dimensions of the asterisk. */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -956,8 +942,7 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 }
 #ifndef KBK_API_ONLY
 
-// KBKI_CHECKS makes three tolerances (kbk_check): norm, ulps and abs for f32, then for f16, then for bf16.
-
+// Tolerances (kbk_check) of f32, f16 and bf16.
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
 // clang-format on
@@ -966,15 +951,14 @@ typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
     const char* sizes[2]; // sizes to measure on the GPU, and sizes for the oracle on the CPU
     int family;
-    // Writes the descriptions of the operation's tensors to t[0], t[1], ...; returns the number of tensors.
+    // Describes the tensors in t[0], t[1], ...; returns their number.
     int (*tensors)(const kbk_shape* s, kbk_tensor* t);
-    // Returns the number of units: independent parts of the result, such as rows or elements. If there are 0 units,
-    // only tensors without units, such as column sums, are written.
+    // Returns the number of units: independent parts of the result, such as rows or elements. If it is 0, only
+    // tensors without units, such as column sums, are written.
     int64_t (*units)(const kbk_shape* s);
-    // The oracle writes unit u of output k, for u0 <= u < u1, at out[k] + (u - u0) * per_unit. The oracle writes
-    // tensors without units at out[k], and magnitudes at out[KBK_OUTS + k]. If out[k] is NULL, the oracle skips
-    // output k. The inputs `in` are complete tensors, not only units u0 to u1 - 1. elem: bytes per element of the
-    // variant that is checked; magnitudes depend on elem.
+    // The oracle writes unit u of output k, for u0 <= u < u1, at out[k] + (u - u0) * per_unit; tensors without
+    // units at out[k]; magnitudes at out[KBK_OUTS + k]. An output whose out[k] is NULL is skipped. `in`: complete
+    // tensors. elem: bytes per element of the variant that is checked; magnitudes depend on it.
     void (*ref)(const kbk_shape* s, int elem, const double* const* in, double* const* out, int64_t u0, int64_t u1);
     double (*flops)(const kbk_shape* s);
     double (*bytes)(const kbk_shape* s, int elem);
@@ -988,8 +972,7 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
-// Memory layout of a tensor: sizes of the dimensions, and distances between their indices in elements. Dimension 0
-// is the last one of the signature; its elements are neighbours in memory.
+// Memory layout of a tensor, in elements. Dimension 0 is the last of the signature; its elements are neighbours.
 typedef struct kbk_layout {
     int dims; // 0: the signature has no bar, so the tensor is contiguous
     int64_t size[4], step[4];
@@ -1012,7 +995,7 @@ KBK_FN kbk_layout kbk_layout_of(const kbk_op* op, const kbk_shape* s, int tensor
     }
     return l;
 }
-// Returns the distance in memory, in elements, from the first element of a tensor to element number `index`.
+// Returns the distance, in elements, from the first element of a tensor to element number `index`.
 KBK_FN int64_t kbk_offset(const kbk_layout* l, int64_t index) {
     int64_t at = 0;
     if (!l->dims) return index;
@@ -1020,8 +1003,7 @@ KBK_FN int64_t kbk_offset(const kbk_layout* l, int64_t index) {
     return at;
 }
 
-// Lowest compute capability on which a variant runs. KBK_SM_EXACT: the variant uses instructions that only one
-// architecture has (sm_90a), and runs only there.
+// Lowest compute capability of a variant. KBK_SM_EXACT: the variant runs only on this architecture (sm_90a).
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
@@ -1043,7 +1025,6 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// Returns a copy of a variant's operation, with the tolerance of this variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
     // TF32 has 13 mantissa bits fewer than f32: 2^13 = 8192
@@ -1053,8 +1034,7 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word> is 1 if variants named <word> are compiled, otherwise 0. An unknown name in KBK_VARIANTS is an
-// undeclared identifier, and therefore a compile error.
+// KBKI_HAS_<word> is 1 if variants named <word> are compiled, otherwise 0.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1069,8 +1049,7 @@ enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// kbki_in, kbki_ids and kbki_out return the descriptor (kbk_tensor) of an input, of an input that holds indices,
-// and of an output.
+// Return the descriptor of an input, of an input that holds indices, and of an output.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1083,9 +1062,7 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     kbk_tensor t = { name, KBK_OUT, kind, count, per_unit, scales, KBK_SAME, 0, 0, 0, 0 };
     return t;
 }
-/*  KBKI_REF and KBKI_SCRATCH define the functions kbk_<op>_<dir>_ref (kbk_op.ref) and kbki_scratch_<name>
-    (kbk_op.scratch). elem: bytes per element. KBKI_MAYBE prevents warnings about arguments that a function does
-    not use. */
+// KBKI_REF and KBKI_SCRATCH define kbk_op.ref and kbk_op.scratch. elem: bytes per element.
 #define KBKI_MAYBE __attribute__((unused))
 #define KBKI_REF(op_dir)                                                                                        \
     KBK_FN void kbk_##op_dir##_ref(const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE const double* const* in, \
@@ -1101,8 +1078,7 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         (void)n, __VA_ARGS__;                                                   \
         return count;                                                           \
     }
-/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the operation's card,
-    computed in double from n = rows * cols, rows, cols, and elem (bytes per element). */
+// Defines kbk_<op>_<dir>_units, _flops and _bytes. flops, bytes: the expressions of the card, computed in double.
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     (void)n, (void)rows, (void)cols;                                                \
@@ -1136,9 +1112,8 @@ KBK_FN const char* kbki_check_strides(const kbk_op* op, const kbk_shape* s, doub
     }
     return NULL;
 }
-/*  Returns NULL if the shape is valid, otherwise a text that says why not. A shape is invalid if it has a
-    negative number, an unknown layout, strides that let elements overlap, or a tensor of more than 2^56 elements.
-    For valid shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+/*  Returns NULL if the shape is valid, otherwise why not: a negative number, an unknown layout, strides that let
+    elements overlap, or a tensor of more than 2^56 elements. For valid shapes, nothing overflows 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1154,9 +1129,7 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "the layout is unknown";
     return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : kbki_check_strides(op, s, limit);
 }
-/*  Returns NULL if the arguments are valid, otherwise a text that says why not. Arguments are invalid if the
-    shape is invalid, or if the pointer is NULL for an output that would be written or for an input that would be
-    read. */
+// Like kbk_check_shape; also checks the pointers of inputs that would be read and outputs that would be written.
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1184,13 +1157,11 @@ typedef struct kbk_u4 {
     uint32_t w[4];
 } kbk_u4;
 
-// Philox4x32 with 10 rounds is a counter-based generator (Salmon, Moraes, Dror & Shaw 2011, "Parallel Random
-// Numbers: As Easy as 1, 2, 3"). Random word i of a stream depends only on the stream and on i, not on the grid,
-// the variant or the order of calls.
+// Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror & Shaw 2011, "Parallel Random Numbers: As Easy as
+// 1, 2, 3"): word i depends only on the stream and on i, not on the grid, the variant or the order of calls.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // One 64-bit multiplication gives both the upper and the lower 32 bits of a product. On a GPU,
-        // multiplications are half of the work of Philox.
+        // One 64-bit multiplication gives both halves of a product; multiplications are half of the work on a GPU.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1202,7 +1173,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     return ctr;
 }
 
-// Returns Philox block number `block`. The counter consists of block, tensor id and purpose; the key is the seed.
+// The counter consists of block, tensor id and purpose; the key is the seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
     const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
@@ -1219,16 +1190,14 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// kbk_is_nan and kbk_is_inf test bits, because a compiler with fast-math may remove comparisons with NaN or
-// infinity.
+// The bits are tested, because a compiler with fast-math may remove comparisons with NaN or infinity.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// Converts x to the bits of element type dtype, with one rounding (to nearest, ties to even). If x is too large,
-// the result is infinity. A NaN gives a quiet NaN.
+// Rounds x to the bits of element type dtype (to nearest, ties to even). Large x give infinity, NaN a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1244,8 +1213,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     if (shift > 54) return sign;
     uint64_t q = man >> shift, rest = man & ((1ull << shift) - 1), half = 1ull << (shift - 1);
     q += rest > half || (rest == half && (q & 1));
-    // If rounding up overflows the mantissa, the carry increases the exponent by one, which is correct also for
-    // subnormal numbers.
+    // If rounding up overflows the mantissa, the carry correctly increases the exponent, also for subnormals.
     uint64_t r = exp < 1 ? q : ((uint64_t)exp << m) + (q - (1ull << m));
     return sign | (r >= inf ? inf : (uint32_t)r);
 }
@@ -1263,9 +1231,8 @@ KBK_FN double kbki_widen_bits(int dtype, uint32_t b) {
 KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtype, kbk_round(dtype, x)); }
 
 /*  An e4m3 number (Open Compute Project 2023, "OCP 8-bit Floating Point Specification") has a sign bit, four
-    exponent bits with bias 7, and three mantissa bits. The largest e4m3 number is 448. There is no infinity. 0x7F
-    is NaN; the other bit patterns with the largest exponent are normal numbers. Subnormal e4m3 numbers are
-    multiples of 2^-9. */
+    exponent bits with bias 7, and three mantissa bits. The largest one is 448; there is no infinity, and only 0x7F
+    is NaN. Subnormal numbers are multiples of 2^-9. */
 typedef struct kbk_e4m3 {
     uint8_t bits;
 } kbk_e4m3;
@@ -1275,8 +1242,7 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// Converts x to the bits of an e4m3 number. Rounds to nearest, ties to even. Numbers above 448 and infinity
-// become 448.
+// Rounds x to the bits of an e4m3 number (to nearest, ties to even). Numbers above 448 and infinity become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
     int e = 0;
@@ -1291,8 +1257,7 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     return sign | (uint32_t)((e + 5) * 8 + (int)low); // if low is 16, it carries into the exponent
 }
 
-// Converts n elements of a tensor from the type in which the tensor is stored to double. The result is exact,
-// except for 64-bit ids above 2^53.
+// Converts n elements from the type in which a tensor is stored to double; exact, except for ids above 2^53.
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1306,7 +1271,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// Converts n doubles to the type in which a tensor is stored. Each element is rounded once.
+// Converts n doubles to the type in which a tensor is stored, with one rounding.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1318,11 +1283,9 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Returns element i of the random stream (seed, id). A uniform number or an index comes from word i mod 4 of
-// Philox block i / 4. A normal number comes from two words of Philox block i / 4, by the method of Box & Muller
-// (1958).
+// Returns element i of the random stream (seed, id), from Philox block i / 4: word i mod 4, or two words for a
+// normal number (Box & Muller 1958).
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    // `word` scales a 32-bit word to [0, 1); `top24` scales the upper 24 bits of a word to [0, 1)
     const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
@@ -1335,11 +1298,9 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  Sets mul and add of the linear congruential map i -> (mul i + add) mod n. The map is one cycle through all n
-    numbers if two conditions hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by
-    every prime factor of n, and by 4 if 4 divides n. If n is a power of two, successive numbers of the cycle are
-    well scattered. If no square divides n, successive numbers differ by a constant, modulo n. n must be below
-    2^31. */
+/*  Sets mul and add of the map i -> (mul i + add) mod n, one cycle through all n < 2^31 numbers (Hull & Dobell
+    1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n, and by 4 if 4 divides
+    n. For powers of two, successive numbers are well scattered. If no square divides n, the step is constant. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1358,8 +1319,7 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. The elements are rounded to the type
-// in which the tensor is stored.
+// Writes elements i0 to i0 + n - 1 of input id to x, for the oracle, rounded to the type of the tensor.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1382,8 +1342,7 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-// Returns the distance (ulp) between neighbouring numbers of the element type near |x|. The result is never below
-// the smallest subnormal number.
+// Returns the distance (ulp) of neighbouring numbers near |x|, at least the smallest subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1392,8 +1351,7 @@ KBK_FN double kbk_ulp(int dtype, double x) {
     return ldexp(1.0, (e - 1 > least ? e - 1 : least) - m);
 }
 
-// Stores the descriptor of output k in *out, and returns the operation's number of tensors. Returns 0 if the
-// operation has no output k.
+// Stores the descriptor of output k in *out. Returns the number of tensors, or 0 if there is no output k.
 KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* out) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int n = op->tensors(s, t);
@@ -1413,8 +1371,7 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
     return count > 0 ? sqrt(sum / count) : 0;
 }
 
-// Compares one element: NaN and infinities must agree with the oracle, other values must be within the bound.
-// Returns 1 if the element passes.
+// Returns 1 if one element passes: NaN and infinities must agree, other values must be within the bound.
 KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, double scale, double* bound) {
     double w = fabs(want) > scale ? fabs(want) : scale;
     *bound = fabs(c->ulps) * kbk_ulp(dtype, w) + c->abs;
@@ -1426,8 +1383,7 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    // diff2, ref2, rounding2: sums of the squares of the errors, of the oracle's values, and of the errors of
-    // rounding the oracle's values
+    // sums of the squares of the errors, of the oracle's values, and of the errors of rounding these values
     double diff2, ref2, rounding2, compared, worst;
     int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
@@ -1436,8 +1392,7 @@ typedef struct kbki_tally {
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Half of the smallest subnormal number is subtracted from each error, because the rounding of subnormal
-    // results causes errors of up to this size.
+    // Rounding a subnormal result causes an error of up to half of the smallest subnormal number.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1458,8 +1413,7 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // In the norm of many elements, rounding errors average out. With fewer than 1024 elements, all rounding
-    // errors may be near the largest possible error, so the bound of the norm is wider.
+    // Rounding errors average out in the norm of many elements; with fewer than 1024, all may be near the largest.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
@@ -1475,8 +1429,7 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
 }
 
 /*  Compares units u0 to u1 - 1 of output k with the oracle, or the complete output if it has no units. got: the
-    compared units as the device stored them. out: the oracle's results for the compared units, including
-    magnitudes. Returns 1 if the output passes. */
+    units as the device stored them. out: results of the oracle, with magnitudes. Returns 1 if it passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1508,8 +1461,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*-----------------------------------------------------------------
-  >>device     Functions that kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the
-               last CTA (tickets).
+  >>device     Functions that kernels share: packs (16-byte vectors), reductions, online softmax, tickets.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1541,13 +1493,12 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Element type of the result of a matrix product with operands of type T: bf16 if T is e4m3, otherwise T.
+// Element type of the result of a matrix product.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
 
-// kbki_unword converts a 32-bit word of a vector to floats; kbki_word does the reverse. A word holds one f32 or
-// two 16-bit elements.
+// Convert a 32-bit word of a vector (one f32 or two 16-bit elements) to floats, and back.
 __device__ __forceinline__ void kbki_unword(float*, uint32_t w, float* f) { f[0] = __uint_as_float(w); }
 __device__ __forceinline__ void kbki_unword(__half*, uint32_t w, float* f) {
     float2 v = __half22float2(*reinterpret_cast<__half2*>(&w));
@@ -1567,12 +1518,10 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
     return *reinterpret_cast<uint32_t*>(&v);
 }
 
-/*  A pack is a 16-byte vector of KBKI_WIDTH elements in the format of memory, or one element if Width is 1. With
-    Width = 1, a kernel also works on addresses that are not aligned to 16 bytes. Loaded elements are converted to
-    float only when they are used; until then, 16-bit elements take half the registers of floats. Loads and stores
-    have no cache hints, because evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower
-    on an H200. Loads and stores are written in PTX, because the compiler may split a C++ assignment into smaller
-    accesses and spread them among the arithmetic. */
+/*  A pack is a 16-byte vector of KBKI_WIDTH elements in the format of memory, or one element if Width is 1, for
+    unaligned addresses. Elements are converted to float only when they are used: 16-bit elements take half the
+    registers. No cache hints: evict-first (ld.cs, no_allocate) makes a streaming kernel 3 to 12 % slower on an H200.
+    PTX is used, because the compiler may split a C++ assignment and spread the accesses among the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
@@ -1593,9 +1542,7 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-        // forget() makes the compiler convert the vector to floats again when the vector is used later. Without a
-        // call of forget(), the compiler would keep the floats in registers from one pass over the data to the
-        // next.
+    // Makes a later use convert the vector again, instead of keeping the floats in registers between two passes.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1623,7 +1570,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// Returns the elementwise maximum of two 32-bit words of vectors; ignores NaN, like fmaxf.
+// Elementwise maximum of two words of vectors; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1643,8 +1590,7 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// kbki_split divides the n elements at p into three parts: single elements before the first 16-byte boundary
-// (head), 16-byte vectors (packs), and single elements after the last vector (tail).
+// Divides n elements at p into single elements up to a 16-byte boundary, 16-byte vectors, and single elements.
 struct kbki_span {
     int64_t packs;
     int head, tail; // numbers of elements, each less than Width; head + tail is at most 14
@@ -1656,8 +1602,7 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// Returns the index of the single element (in the head or tail of a kbki_span) that thread t processes, or -1 if
-// thread t has none. At least 14 threads must call this function.
+// Returns the index of the single element that thread t (of at least 14) processes, or -1.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
@@ -1685,15 +1630,14 @@ struct kbki_sum2 {
     }
 };
 
-// Reduces v over each group of Lanes lanes of a warp.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// Reduces v over the threads of a CTA. slots: an array of 32 values in shared memory. A second reduction in the
-// same kernel needs another array, because no barrier follows the last read of `slots`.
+// Reduces v over the threads of a CTA. slots: 32 values in shared memory. A second reduction needs another array,
+// because no barrier follows the last read.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1710,7 +1654,7 @@ __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type 
 #define KBKI_LOG2E 1.4426950408889634f
 #define KBKI_LN2 0.6931471805599453f
 
-// Returns 2^x by one instruction, with a relative error of about 2^-22; results below 2^-126 are 0.
+// 2^x by one instruction: relative error about 2^-22; results below 2^-126 are 0
 __device__ __forceinline__ float kbki_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -1722,16 +1666,13 @@ __device__ __forceinline__ float kbki_reciprocal(float x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Returns whether b in exp2(k x - b) is coarse: so large that its rounding error (32 at b = 2^29) is comparable to
-// the differences between exponents.
+// Returns whether the rounding error of b (32 at b = 2^29) is comparable to differences between exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  kbki_base computes exp(x - m) as exp2(k x - b), by one FMA and one exp2, with k = log2(e) and b = m log2(e).
-    The product b = m log2(e) is rounded once, when b is computed: if each FMA rounded this product, exponentials
-    and their sum could use different values of b. If all elements of a row are masked, m is the value of a masked
-    element, such as -1e30 or -FLT_MAX. If |m log2(e)| >= 2^29, b is coarse (kbki_coarse): f32 numbers near m
-    differ by at least 32, so only numbers equal to m contribute to the sum of exp(x - m). If b would be coarse,
-    exp2(k x - b) uses k = 1 and b = m, so that its value is exactly 1 if x = m. A maximum of -inf is replaced by
-    -FLT_MAX, because (-inf) - (-inf) is NaN. */
+/*  exp(x - m) as exp2(k x - b), by one FMA and one exp2: k = log2(e), b = m log2(e). b is rounded once, so that
+    all exponentials of a sum use the same b. If all elements of a row are masked, m is the value of a masked
+    element, such as -1e30 or -FLT_MAX. If |m log2(e)| >= 2^29, f32 numbers near m differ by at least 32, and only
+    numbers equal to m contribute: k = 1 and b = m make the value exactly 1 if x = m. A maximum of -inf is replaced
+    by -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1742,13 +1683,12 @@ struct kbki_base {
     // Returns the rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
-// Returns exp(x - m). base: kbki_base(m).
+// base: kbki_base(m)
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// Returns exp(m - n), the factor that converts a sum of exp(x - m) to a sum of exp(x - n). to: kbki_base(n), where
-// n >= m. If only one of kbki_base(m) and kbki_base(n) is coarse (kbki_coarse), n - m is at least 32, and the
-// factor is taken as 0.
+// Returns exp(m - n), which converts a sum of exp(x - m) to a sum of exp(x - n). to: kbki_base(n), n >= m. If only
+// one base is coarse, n - m is at least 32, and the factor is taken as 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1770,13 +1710,12 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // Returns the logarithm of the sum of exp(x - m) over the elements x, or -inf if all elements are -inf.
+    // logarithm of the sum of exp(x - m) over the elements x; -inf if all elements are -inf
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
-/*  Computes the (max, sum) pair of those elements of a row that thread t processes, by online softmax. The thread
-    loads U vectors before it uses the first of them, and rescales its sum at most once for these U vectors.
-    Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
+/*  Computes the (max, sum) pair of the elements of a row that thread t processes, by online softmax. The sum is
+    rescaled at most once per U vectors. Elements beyond the end of the row are replaced by -inf, which adds 0. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1814,11 +1753,9 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 }
 
 /*  Reduction by the last CTA (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each
-    CTA stores its partial result and then increments a counter. The CTA that increments the counter last adds all
-    partial results in index order, so the sum does not depend on the order in which CTAs end. The counter may
-    initially be 0 or have all bits set: each CTA adds 2, so the lowest bit of the counter tells which of the two
-    initial values it had. The last CTA resets the counter to 0. All threads of a CTA must call kbki_last_cta
-    after the CTA has written its partial result. kbki_last_cta returns true in the last CTA. */
+    CTA stores its partial result and increments a counter; the last CTA adds all partial results in index order.
+    The counter may initially be 0 or have all bits set: each CTA adds 2, so the lowest bit tells which. The last
+    CTA resets it to 0. All threads call this function after their CTA has written; it returns true in the last. */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1833,24 +1770,20 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  kbki_slot_number and kbki_by_slots are a reduction by the last CTA for partial results of 32 bits. Between the
-    last load and the end of a kernel, kbki_slot_number and kbki_by_slots take less time than kbki_last_cta. Each
-    CTA has a 64-bit slot in memory: the lower half holds the CTA's partial result, the upper half holds a 1. While
-    the other warps load data, the last thread of the CTA empties the slot and takes a ticket, that is, increments
-    a counter. The other warps' loads hide the latency of the ticket. When a CTA gets the last ticket, all CTAs
-    have emptied their slots, so no slot holds a partial result of an earlier launch. The last CTA waits until all
-    slots are filled, and adds the partial results; a given thread adds the same slots in every launch, so the
-    order of additions does not vary. kbki_slot_number returns the ticket to the CTA's last thread, and 0 to all
-    other threads. */
+/*  A reduction by the last CTA for partial results of 32 bits; faster than kbki_last_cta between the last load
+    and the end of a kernel. Each CTA has a 64-bit slot in memory: its partial result in the lower half, a 1 in the
+    upper half. While the other warps load data, which hides the latency, the last thread of the CTA empties the
+    slot and takes a ticket by incrementing a counter. When a CTA gets the last ticket, no slot holds a partial
+    result of an earlier launch. The last CTA waits until all slots are filled, and adds them in a fixed order.
+    kbki_slot_number returns the ticket to the CTA's last thread, and 0 to all others. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads of a CTA call kbki_by_slots with their value and the ticket from kbki_slot_number. In the last CTA,
-// each thread calls take(part) for its share of the CTAs' partial results, and the function returns true. Reduce
-// is a reduction of float or uint32_t numbers.
+// All threads of a CTA pass their value and the result of kbki_slot_number. In the last CTA, each thread calls
+// take(part) for its share of the partial results, and the function returns true.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1883,7 +1816,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
 // Tree reduction in shared memory (Harris 2007): each step halves the number of active threads.
 template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) {
     int t = threadIdx.x;
-    __syncthreads(); // other threads may still be reading s in the previous reduction
+    __syncthreads(); // the previous reduction may still read s
     s[t] = v;
     for (int half = Threads / 2; half; half /= 2) {
         __syncthreads();
@@ -1895,16 +1828,14 @@ template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) 
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>launch     Functions that launchers share: cached queries of the runtime, checks of arguments, choice of a kernel
-               by row length, programmatic dependent launch (PDL).
+  >>launch     Functions that launchers share: cached queries, checks, choice of a kernel by row length, PDL.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Cache of the runtime's answers to queries. The answer for a kernel on a device does not change, and a query
-    takes longer than a launch. A thread claims an entry of the cache by changing the entry's state from 0 to 1.
-    The entry is valid when its state is 2, and is never released. If no entry of the cache is free, the runtime
-    is queried each time. value: 0 if the answer is unknown, otherwise the answer plus one. In entries of kind
-    KBKI_GRANTED, value is the limit of dynamic shared memory, in bytes. */
+/*  Cache of the runtime's answers to queries, because a query takes longer than a launch. A thread claims an entry
+    by changing its state from 0 to 1; the entry is valid when its state is 2, and is never released. If none is
+    free, the runtime is queried each time. value: 0 if the answer is unknown, otherwise the answer plus one; for
+    KBKI_GRANTED, the limit of dynamic shared memory in bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
@@ -1934,8 +1865,7 @@ KBK_FN kbki_fact* kbki_fact_of(const void* kernel, kbki_what what, int group, in
     }
     return NULL;
 }
-// Sets *value to the answer of the query ask(value). The function `ask` is called only if the answer is not
-// cached.
+// Sets *value to the answer of the query; calls ask(value) only if the answer is not cached.
 template <class Ask>
 cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
     kbki_fact* f = kbki_fact_of(kernel, what, group, threads, bytes);
@@ -1946,9 +1876,8 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// Returns the text of a runtime error. Clears the runtime's last error, because the next launcher would otherwise
-// report this error as its own. A reset of the device undoes every raised limit of dynamic shared memory.
-// kbki_error therefore clears these limits in the cache.
+// Returns the text of a runtime error. Clears the runtime's last error, which the next launcher would otherwise
+// report, and the cached limits of dynamic shared memory, which a reset of the device undoes.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1960,7 +1889,7 @@ KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-// Returns an attribute of the current device; 0 if there is no device.
+// Returns 0 if there is no device.
 KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
     int value = 0;
     cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
@@ -1973,8 +1902,7 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// Sets *capability to the compute capability (90 for 9.0) of the compiled code that the current device runs for
-// this kernel.
+// Sets *capability to the compute capability (90 for 9.0) for which the kernel that the device runs was compiled.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1982,10 +1910,9 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// kbki_needs returns NULL if code for the compute capability `capability` (90 for 9.0) can run, otherwise a text
-// that says why not. The device must have at least compute capability `capability`. The program must have been
-// compiled for at least `capability`, because code compiled for a lower compute capability contains empty kernels.
-// Without -arch, nvcc compiles for the oldest compute capability that it supports.
+// Returns NULL if code for this compute capability (90 for 9.0) can run, otherwise why not. The device and the
+// compiled code must have it, because code for a lower one contains empty kernels. Without -arch, nvcc compiles
+// for the oldest compute capability.
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a higher compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1996,8 +1923,7 @@ KBK_FN const char* kbki_needs(int capability) {
     return compiled < capability ? "this variant was compiled for a lower compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// Returns NULL if kbki_mma_fixed can run with element type T, otherwise a text that says why not. Tensor cores
-// support f16 from compute capability 7.5 on, bf16 from 8.0 on.
+// Like kbki_needs, for kbki_mma_fixed: tensor cores have f16 from compute capability 7.5 on, bf16 from 8.0 on.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -2006,12 +1932,11 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// Returns how many CTAs, at most `full`, process `pieces` pieces of work in a grid-stride loop. Every CTA then
-// processes either n or n - 1 pieces, where n is the same for all CTAs.
+// Number of CTAs, at most `full`, of a grid-stride loop; the CTAs' numbers of pieces differ by at most one.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
-// Returns whether two addresses have the same alignment modulo 16 bytes.
+// Whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
     return s->rows < 0 || s->cols < 0 || s->k < 0 || s->vocabulary < 0 ? "a dimension is negative" : NULL;
@@ -2020,13 +1945,11 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
     return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel to use *bytes of dynamic shared memory. Sets *bytes to 0 if a CTA cannot have so much shared
-// memory on the device. kbki_want_shared and the functions below it take the address of a kernel, so that they are
-// compiled only once, not once per kernel.
+// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if the device lacks them. Functions from here
+// on take the address of a kernel, so that they are compiled only once.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
     static int busy; // lock: if two threads set a kernel's limit at the same time, the larger limit must remain
-    // A CTA has up to 48 KiB of shared memory without a request; 8 KiB of these are left for static shared
-    // memory.
+    // A CTA has 48 KiB of shared memory without a request; 8 KiB are left for static shared memory.
     if (*bytes <= (40u << 10)) return NULL;
     // Of the device's limit for a CTA, 1 KiB is left for static shared memory.
     if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
@@ -2044,18 +1967,15 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// kbki_same<T>::type is T, but a parameter of this type takes no part in template deduction. Arguments are
-// therefore converted to T, the type of the kernel's parameter.
+// A parameter of type kbki_same<T>::type takes no part in template deduction; its argument is converted to T.
 template <class T> struct kbki_same { typedef T type; };
 
-/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
-    another kernel in the same stream and needs its results. When every CTA of the first kernel has called
-    kbki_follow_me or has ended, CTAs of the second kernel start as soon as an SM has free resources. The second
-    kernel must call kbki_follow_wait before it reads results of the first kernel. kbki_follow_wait waits until all
-    earlier kernels have ended and their writes are visible. Below compute capability 9.0, kbki_follow_me and
-    kbki_follow_wait do nothing, and the second kernel is launched without PDL. A launcher never launches its first
-    kernel by PDL: this kernel would overlap with earlier work of the program, and the time of this kernel could
-    not be measured. */
+/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that needs
+    results of the previous kernel in the stream. When every CTA of the first kernel has called kbki_follow_me or
+    has ended, CTAs of the second kernel start on free SMs. kbki_follow_wait waits until all earlier kernels have
+    ended and their writes are visible. Below compute capability 9.0, the two functions do nothing, and PDL is not
+    used. A launcher never launches its first kernel by PDL: the kernel would overlap with earlier work of the
+    program, and its time could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -2066,8 +1986,7 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Launches a kernel by PDL if the kernel's code has the wait instruction, otherwise without PDL. bytes: size of
-// the dynamic shared memory. args: pointers to the kernel's arguments.
+// Launches a kernel by PDL if its code has the wait instruction. bytes: dynamic shared memory. args: addresses.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -2094,12 +2013,10 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     return kbki_follow((const void*)kernel, grid, threads, 0, st, where);
 }
 
-/*  A launcher chooses a configuration by row length from a table, in which the configuration for the shortest rows
-    comes first. A configuration consists of the number of threads per row and the number of vectors per thread.
-    Configurations with few threads and many vectors per thread execute the fewest index computations and have the
-    most registers for data. For very long rows, configurations with few threads per row are slower, because an SM
-    then holds only few threads. A short row is processed by one warp. Each of the shortest rows is processed by
-    only 8 lanes, because most lanes of a whole warp would be idle. */
+/*  A launcher chooses a configuration (threads per row, vectors per thread) by row length from a table, shortest
+    rows first. Few threads with many vectors need the fewest index computations and have the most registers. For
+    very long rows, they leave too few threads on an SM. One warp processes a short row; 8 lanes process one of the
+    shortest, because most lanes of a warp would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row that this configuration processes, in 16-byte vectors
     Kernel* kernel;
@@ -2111,17 +2028,15 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// Returns whether there are too few rows to fill the device. For too few rows, softmax bwd uses one thread per
-// vector; a kbki_plan table is read as for rows of four times the length, because longer rows get more threads per
-// row.
+// Whether there are too few rows to fill the device. softmax bwd then uses one thread per vector, and a kbki_plan
+// table is read as for rows of four times the length, which get more threads.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
 KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
-// Defines the launcher `name`, which calls the given function template.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sets `count` sums to zero; used for sums without terms. Does nothing if the pointer is NULL.
+// For sums without terms. Does nothing if the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
@@ -2131,18 +2046,15 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>asm        PTX instructions without a C++ equivalent that several sections use, each as one function. Those of
-               compute capability 9.0 are in >>hopper. Instructions of a single kernel are next to it.
+  >>asm        PTX instructions that several sections use; compute capability 9.0: >>hopper.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  If a GPU lacks the instruction that a function executes, the function calls __trap(). The trap is never
-    reached, because launchers first call kbki_needs. The "memory" clobber keeps the compiler from moving loads
-    and stores across an asm statement; volatile keeps asm statements in order. */
+/*  If the GPU lacks an instruction, __trap() stands for it; it is never reached, because launchers call
+    kbki_needs. The "memory" clobber keeps loads and stores in place; volatile keeps asm statements in order. */
 // --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// Loads a 16-byte vector from a 32-bit shared address. If the parameter were a pointer, the compiler would
-// compute the shared address again at each load.
+// If the parameter were a pointer, the compiler would compute the shared address again at each load.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2164,7 +2076,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// Like kbki_ahead_copy if `there` is true. If `there` is false, reads nothing and writes zeros.
+// If `there` is false, reads nothing and writes zeros.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2178,14 +2090,12 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Makes the asynchronous copies that this thread has started since its previous call a group
-// (cp.async.commit_group). If there are no such copies, the group is empty.
+// Makes the copies that this thread has started since its previous call a group, which may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Waits until at most Pending groups of this thread's asynchronous copies are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
@@ -2210,8 +2120,7 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-// Stores four 8 x 8 matrices from registers in the layout of kbki_ldmatrix. stmatrix exists from compute
-// capability 9.0 on.
+// Stores four 8 x 8 matrices in the layout of kbki_ldmatrix; compute capability 9.0.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2225,11 +2134,10 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
                      : "memory");
 #endif
 }
-/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move a call of kbki_mma_free, for example
-    among the exponentials of attention. A call of kbki_mma_fixed stays in order with the loads of its operands.
-    Each kernel uses kbki_mma_free or kbki_mma_fixed, whichever makes the kernel faster. kbki_mma_fixed also
-    supports f16 on compute capability 7.5 (see kbki_needs_mma): on 7.5, it executes two instructions, each with
-    half of the columns of matrix a. */
+/*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). The compiler may move kbki_mma_free, for example among the
+    exponentials of attention; kbki_mma_fixed stays in order with the loads of its operands. Each kernel uses the
+    faster one. On compute capability 7.5, kbki_mma_fixed executes two f16 instructions, each with half of the
+    columns of a. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2286,25 +2194,22 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int i
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>hopper     Instructions of compute capability 9.0: mbarrier, bulk copies and TMA, clusters; and wgmma, which
-               only 9.0 has.
+  >>hopper     Compute capability 9.0: mbarrier, bulk copies and TMA, clusters; wgmma (only 9.0).
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Bulk copies (cp.async.bulk, sm 90): one thread moves kilobytes between global and shared memory,
-    asynchronously and without registers. An mbarrier counts arrivals and arriving bytes; its phase parity flips
-    whenever a phase is complete (PTX ISA, "mbarrier"). Addresses and sizes of bulk copies must be multiples of 16
-    bytes. */
+/*  Bulk copies (cp.async.bulk): one thread moves kilobytes between global and shared memory, asynchronously and
+    without registers; addresses and sizes are multiples of 16 bytes. An mbarrier counts arrivals and arriving
+    bytes; its phase parity flips whenever a phase is complete (PTX ISA, "mbarrier"). */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// Makes initialised mbarriers visible to the other threads of the cluster. Call this function after the last
-// kbki_bar_init, and before the barrier that precedes every use of the mbarriers by other threads.
+// Makes new mbarriers visible to the cluster; a barrier must follow before other threads use them.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives at the mbarrier. Adds `bytes` to the number of bytes that the current phase of the mbarrier expects.
+// Arrives at the mbarrier, whose current phase then expects `bytes` more bytes.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2312,17 +2217,16 @@ __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
 __device__ __forceinline__ void kbki_bar_arrive(uint64_t* bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(kbki_shared(bar)) : "memory");
 }
-// Arrives at an mbarrier of CTA `rank` of the cluster, which may be this CTA; the mbarrier has the same offset in
-// shared memory as `bar`. The arrival does not order other accesses to memory, because a release at cluster scope
-// would first wait for all accesses of the thread.
+// Arrives at the mbarrier of CTA `rank` of the cluster, at the offset of `bar`. The arrival orders no other
+// accesses, because a release at cluster scope would first wait for all accesses of the thread.
 __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank) {
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
                  "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(kbki_shared(bar)),
                  "r"(rank)
                  : "memory");
 }
-// Waits until the mbarrier's phase with this parity is complete, or until a time limit of the hardware has passed.
-// Returns whether the phase is complete. In a new mbarrier, the phase with parity 1 counts as complete.
+// Waits until the mbarrier's phase with this parity is complete, or until a time limit of the hardware; returns
+// whether it is complete. In a new mbarrier, the phase with parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2332,8 +2236,7 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// Like kbki_bar_try, but for an mbarrier at which other CTAs arrive. The wait is an acquire at cluster scope,
-// which also invalidates the L1 cache.
+// For an mbarrier at which other CTAs arrive: an acquire at cluster scope, which also invalidates the L1 cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2364,8 +2267,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Starts a bulk store and commits it as a bulk group of its own. If the shared memory was written by ordinary
-// stores, each writing thread must first call kbki_bulk_fence and then pass a barrier.
+// Starts a bulk store as a bulk group of its own. Threads that wrote the shared memory must first call
+// kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2373,8 +2276,8 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// kbki_bulk_read waits until all but at most Pending bulk stores of this thread have read their shared memory.
-// kbki_bulk_done waits until all bulk stores of this thread are complete.
+// kbki_bulk_read waits until at most Pending bulk stores of this thread still read shared memory; kbki_bulk_done
+// waits until all are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
@@ -2397,15 +2300,13 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Returns the address in distributed shared memory that corresponds to address `at` in the shared memory of CTA
-// `rank`.
+// Returns the address of `at` in the shared memory of CTA `rank`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
-// Stores v in the shared memory of CTA `rank` of the cluster. The mbarrier of that CTA counts the 16 bytes when they
-// have arrived. to, bar: addresses that correspond to the destination and to the mbarrier.
+// Stores v in the shared memory of CTA `rank`, whose mbarrier counts the 16 bytes. to, bar: addresses in this CTA.
 __device__ __forceinline__ void kbki_cluster_send(const float4* to, const uint64_t* bar, unsigned rank, float4 v) {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
                      kbki_cluster_at(kbki_shared(to), rank)),
@@ -2422,8 +2323,7 @@ __device__ __forceinline__ float4 kbki_cluster_sum(const float4* p, int parts) {
     return sum;
 }
 #endif
-// When a thread has called kbki_cluster_begin and then kbki_cluster_begun, all CTAs of the cluster have started.
-// kbki_cluster_begin and kbki_cluster_begun do not order memory accesses, so loads stay in flight.
+// After kbki_cluster_begin and kbki_cluster_begun, all CTAs of the cluster have started. Loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2434,20 +2334,17 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-// Waits until all threads of the cluster have called this function. Writes to shared memory that precede the call
-// are then visible to all threads of the cluster.
+// Waits until all threads of the cluster have called this function; orders accesses to shared memory.
 __device__ __forceinline__ void kbki_cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
 
-/*  A tensor map is the driver's description of a tensor in global memory and of the box that one TMA copy moves
-    (128 opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside the tensor are
-    read as 0, count as arriving bytes, and are never written. In this library, boxes are 128 bytes wide and are
-    stored row by row in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l %
-    8 of the row. The swizzle pattern repeats every eight rows (1024 bytes). wgmma reads rows with the 128-byte
-    swizzle without bank conflicts. */
+/*  A tensor map (CUtensorMap in cuda.h) describes a tensor in global memory and the box that one TMA copy moves.
+    Elements outside the tensor are read as 0, count as arriving bytes, and are never written. In this library,
+    boxes are 128 bytes wide and are stored row by row in shared memory. The 128-byte swizzle stores 16-byte vector
+    p of row l at position p ^ l % 8, so that wgmma reads rows without bank conflicts. It repeats after 1024 bytes. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
@@ -2468,8 +2365,7 @@ struct kbki_map_key { // without padding, because keys are compared byte by byte
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// Returns the driver's function cuTensorMapEncodeTiled, or NULL if the driver lacks it. The address comes from
-// the runtime, so that the program need not link libcuda.
+// Returns cuTensorMapEncodeTiled, or NULL if the driver lacks it; found without linking libcuda.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2485,8 +2381,7 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  Makes the tensor map that a key describes. Making a map takes the driver about as long as launching a kernel.
-    Each thread therefore caches its most recent maps. A tensor map depends only on its key. */
+// Making a map takes about as long as launching a kernel; each thread therefore caches its most recent maps.
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2517,8 +2412,7 @@ template <class T> constexpr int kbki_map_type() {
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// Makes the tensor map of a row-major matrix of `lines` rows of `length` elements, which begin ld elements apart.
-// A box has `high` rows.
+// Row-major matrix of `lines` rows of `length` elements, ld elements apart. A box has `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2530,21 +2424,20 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Makes the tensor map of `deep` row-major matrices, which begin `apart` elements apart. A box covers `planes`
-// matrices and `high` rows of each.
+// `deep` row-major matrices, `apart` elements apart. A box covers `high` rows of one.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
-                            int high, kbki_map* map, int planes = 1) {
+                            int high, kbki_map* map) {
     kbki_map_key key;
     memset(&key, 0, sizeof key);
     key.base = base, key.what = 3 << 8 | kbki_map_type<T>();
     key.size[0] = (uint64_t)length, key.size[1] = (uint64_t)lines, key.size[2] = (uint64_t)deep;
     key.stride[0] = (uint64_t)ld * sizeof(T), key.stride[1] = (uint64_t)apart * sizeof(T);
-    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = (uint32_t)planes;
+    key.box[0] = KBKI_MAP_WIDE * 2 / sizeof(T), key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Makes the tensor map of `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and of
-// groups of `span` heads (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
+// `heads` heads of `lines` rows of d elements. step: distances of rows (x), heads (y), and groups of `span` heads
+// (z; fourth dimension). If span is 0, the map has `rank` dimensions. A box has `high` rows.
 template <class T>
 const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines, int64_t d, longlong3 step, int high,
                            kbki_map* map, int rank = 4) {
@@ -2556,8 +2449,7 @@ const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines
                                (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
-
-// Number of resident threads that every SM of the architecture can hold: 1024 on Turing, 1536 or more on later
+// threads that every SM of the architecture can hold: 1024 on Turing, 1536 or more later
 // architectures.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define KBKI_SM_THREADS 1024
@@ -2565,9 +2457,8 @@ const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines
 #define KBKI_SM_THREADS 1536
 #endif
 
-// kbki_needs_hopper returns NULL if sm_90a code can run, otherwise a text that says why not. kbki_hopper_k has a
-// launch bound of 96 threads in code for sm_90a, and of 32 threads in other code. The launch bound therefore tells
-// whether the program was compiled for sm_90a.
+// Returns NULL if sm_90a code can run, otherwise why not. The launch bound of kbki_hopper_k tells whether the
+// program was compiled for sm_90a.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2586,8 +2477,8 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// Returns NULL if a variant can run, otherwise a text that says why not. least: the variant's KBK_SM_<...>. A
-// variant of a vendor has no kernel in this program, so only the device is checked.
+// Returns NULL if a variant can run, otherwise why not. least: the variant's KBK_SM_<...>. For a variant of a
+// vendor, only the device is checked.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2632,8 +2523,7 @@ __device__ __forceinline__ void kbki_tma_load_4d(void* to, const kbki_map* map, 
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(kbki_shared(bar))
                  : "memory");
 }
-// Starts a TMA store and commits it as a bulk group of its own. As with kbki_bulk_store, threads that wrote the
-// shared memory must first call kbki_bulk_fence and then pass a barrier.
+// Starts a TMA store as a bulk group of its own; the rule of kbki_bulk_store holds.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2654,37 +2544,32 @@ __device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- warpgroup: four consecutive warps, the first a multiple of four
-// Raises the number of registers of each thread to Registers. Blocks until enough registers are free.
+// Blocks until enough registers are free.
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Orders earlier accesses to registers before the wgmma instructions that use these registers as operands. Must be
-// called before the first product of a group.
+// Orders earlier accesses to registers before wgmma instructions; required before the first product of a group.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits until at most Pending groups of wgmma products are in flight.
 template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// Keeps the compiler from moving a use of d before this call. The compiler does not know that wgmma products in
-// flight still write d.
+// Keeps uses of d after this call: the compiler does not know that wgmma products in flight still write d.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
-    address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: the swizzle, 1 for 128
-    bytes.
-    If Along is true (K-major operand), a row in shared memory has 64 values of k. The first stride is not used, and
-    the second stride leads to the next eight rows. A step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
-    If Along is false, a row in shared memory has 64 elements with the same k, and a panel has `High` rows. The first
-    stride leads to the next panel, the second stride to the next eight values of k. A step of 16 values of k is 2048
-    bytes, a step to the next panel 8192 bytes if High is 64.
-    Eight: distance in bytes between groups of eight rows; above 1024 if other data is between the groups. */
-template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
+    address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: 1 (128-byte swizzle).
+    If Along is true (K-major operand), a row has 64 values of k. The second stride leads to the next eight rows. A
+    step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
+    If Along is false, a row has 64 elements with the same k, and a panel has `High` rows. The first stride leads
+    to the next panel, the second to the next eight values of k. A step of 16 values of k is 2048 bytes, a step to
+    the next panel 8192 bytes if High is 64. */
+template <bool Along, int High = 64> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
     uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
@@ -2694,15 +2579,13 @@ template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     }
     // `on`: offset within the operand, in 16-byte vectors
     __device__ __forceinline__ uint64_t at(uint32_t on) const {
-        return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
+        return (uint64_t)(1u << 30 | 1024 / 16) << 32 | (low + on);
     }
 };
-/*  If keep is 0, sets d (64 x Width, f32) to the product of a (64 x 16) and b (16 x Width). If keep is not 0, adds
-    the product of a and b to d. TransA, TransB: 1 if operand a or operand b, respectively, is not K-major. Layout
-    of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i
-    % 2 in d[i]. If operand a is in registers, each register of a thread holds two elements. The four registers of
-    operand a belong to the four quarters of the warp's 16 x 16 elements, as in mma.sync. If pairs of elements of d
-    are converted to 16 bits, they have the layout of an operand a in registers. */
+/*  d (64 x Width, f32) = a (64 x 16) b (16 x Width), + d if keep is not 0. TransA, TransB: 1 if the operand is not
+    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4)
+    + 2 (l % 4) + i % 2 in d[i]. An operand a in registers has two elements per register; the four registers belong
+    to the four quarters of the warp's 16 x 16 elements, as in mma.sync. Pairs of d in 16 bits have this layout. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2728,7 +2611,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: numbers of those asm operands that follow the operands of d
+// p0 to p6: numbers of the asm operands after d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2747,9 +2630,8 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// wgmma of tf32 or e4m3; both operands are K-major. Numbers in tf32 have 32 bits, of which 19 are used. One
-// product covers 8 values of k in tf32, and 32 values of k in e4m3. If operand a is tf32 in registers, lane l
-// holds rows l / 4 and l / 4 + 8 at k = l % 4, then the same two rows at k = l % 4 + 4.
+// wgmma of tf32 (8 values of k) or e4m3 (32 values of k); both operands are K-major. Of a tf32 operand a in
+// registers, lane l holds rows l / 4 and l / 4 + 8 at k = l % 4, then the same two rows at k = l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2818,12 +2700,11 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// Defines the tensors and formulas of an element-wise operation. tensors: a function that describes the tensors,
-// such as kbki_map1_tensors.
+// tensors: a function that describes the tensors, such as kbki_map1_tensors
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
-// Defines the oracle of an element-wise operation. value: an expression of the input elements in[k][i].
+// value: an expression of the input elements in[k][i]
 #define KBKI_MAP_REF(op_dir, value)                                      \
     KBKI_REF(op_dir) {                                                   \
         (void)s, (void)in;                                               \
@@ -2831,9 +2712,8 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  Base class of an element-wise operation Op. Op must define the function static float of(a, b). If Raw is true,
-    kernels copy the first input without converting any bits. If Eager is true, stores have an evict-first hint.
-    Kernels that write to host memory need the evict-first hint, because lines that the cache evicts in its own
+/*  Base class of an element-wise operation Op, which defines static float of(a, b). Raw: the first input is copied
+    bit by bit. Eager: stores have an evict-first hint, for host memory: lines that the cache evicts in its own
     order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
     static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: number of pipeline stages in rung 5
@@ -2874,8 +2754,7 @@ template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(co
     for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
     y->set(f);
 }
-// Each thread loads U vectors of each input. The vectors of a thread are one CTA width apart, so that each access
-// of a warp is one contiguous block of 512 bytes.
+// The U vectors of a thread are one CTA width apart, so that each access of a warp is a block of 512 bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -2907,11 +2786,9 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
 
-/*  A pipeline of bulk copies. CTA i processes tiles i, i + gridDim.x, i + 2 gridDim.x and so on. A tile is loaded
-    into a pipeline stage in shared memory, is replaced there by its result, and is stored from there. A stage is
-    free when the bulk store of its tile has read the shared memory. The CTA waits for the bulk store of a tile one
-    tile later, so that no thread waits for a store that has just started. If Op::raw is true, one thread of the
-    CTA starts all copies, because no elements are computed. */
+/*  A pipeline of bulk copies. A tile is loaded into a stage in shared memory, replaced there by its result, and
+    stored from there. The CTA waits for the bulk store of a tile one tile later, so that no thread waits for a
+    store that has just started. If Op::raw is true, one thread starts all copies. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -2921,7 +2798,7 @@ __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T
     const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    // Returns the index of the first vector of this CTA's k-th tile.
+    // index of the first vector of this CTA's k-th tile
     auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
     auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, sp.packs - first(k)); };
     auto load = [&](int64_t k) {
@@ -2962,8 +2839,7 @@ __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T
 #endif
 }
 
-// If the member `vector` is true, all addresses have the same alignment modulo 16 bytes, so that one split into
-// vectors is valid for all tensors.
+// vector: all addresses have the same alignment modulo 16 bytes, so that one split into vectors fits all tensors
 template <class T> struct kbki_map_io {
     const T *a, *b;
     T* y;
@@ -2979,8 +2855,7 @@ template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, k
     return kbki_check_dims(&args->s);
 }
 
-// kbki_map_plain and kbki_map_wide take kernels by pointer, so that both functions are compiled once per element
-// type, not once per operation.
+// Kernels are passed by pointer, so that these functions are compiled once per element type.
 template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -3000,8 +2875,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// If a tensor is too small to fill every SM with threads, each thread processes one vector, whatever the
-// parameter u is. Tensors with different alignments modulo 16 bytes are processed element by element.
+// If a tensor is too small to fill every SM, each thread processes one vector, whatever u is. Tensors with
+// different alignments modulo 16 bytes are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -3016,7 +2891,7 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
     kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-// Single: the operation that is applied to the single elements before the first vector and after the last vector.
+// Single: the operation for single elements
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
     kbki_map_kernel<T> stride = NULL; // without inputs, no alignments can differ, so rung 2 is never needed
@@ -3024,36 +2899,31 @@ __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
-// kbki_divide and kbki_invert return x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two
-// instructions, with an error of at most 2 ulp; its result is 0 if 1 / d is not a normal number.
+// x / d for d >= 1. kbki_divide rounds correctly. kbki_invert: at most 2 ulp; 0 if 1 / d is not a normal number.
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// kbki_map_whole<T, Op>::type is the operation that kernels apply to 16-byte vectors instead of Op. For f32,
-// kbki_map_whole<T, Op>::type divides with an error of up to 2 ulp, because a kernel with correctly rounded
-// divisions takes 6 to 15 % longer (1 M elements in L2). For 16-bit types, kbki_map_whole<T, Op>::type is Op
-// itself.
+// The operation that kernels apply to vectors instead of Op. For f32, it divides with an error of up to 2 ulp:
+// correctly rounded divisions take 6 to 15 % longer (1 M elements in L2).
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
-// Defines the launchers that every element-wise operation has.
 #define KBKI_MAP_RUNGS(name, Op)                                                              \
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// Defines the launchers of KBKI_MAP_RUNGS, and the launcher of approx, which applies Op_fast to vectors.
+// approx applies Op_fast to vectors
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
-    // The CTAs of an SM together use 128 KiB of shared memory for one input, 64 KiB for two inputs. More CTAs are
-    // slower.
+    // CTAs of an SM use 128 KiB of shared memory for one input, 64 KiB for two. More CTAs are slower.
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2;
     kbki_map_io<T> io;
     size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
@@ -3274,11 +3144,11 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float. The kernel is a template only because all kernels of this library are templates.
+// T is float
 template <class T, int U>
 __global__ void __launch_bounds__(512)
     kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
-    // Share: number of threads of a CTA that read x; the last warp of the CTA reads nothing
+    // Share: threads that read x; the last warp reads nothing
     constexpr int Threads = 512, Share = Threads - 32;
     __shared__ uint32_t warps[32];
     const unsigned number = kbki_slot_number(counter, slots);
@@ -3379,7 +3249,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     2 unroll 1208 us 17 % 1.00 x   32 91 % 62 %         0  eight indices, then eight reads
     end of measured */
 /*  measured chase run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: latency is the limit
+    no floor from bytes or operations: latency limits the time
                time peak regs occ DRAM conflicts
     1 naive 5680 us  0 %   26 2 %  0 %         0  one thread, dependent loads
     end of measured */
@@ -3418,8 +3288,7 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-// Each thread makes U reads. The results of a thread's reads are stored one CTA width apart, so that the stores
-// of a warp are coalesced.
+// The results of a thread are one CTA width apart, so that the stores of a warp are coalesced.
 template <class T, int U>
 __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
@@ -3431,7 +3300,7 @@ __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64
     for (int u = 0; u < U; u++)
         if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
-// Accesses to indices and results have evict-first hints, so that the caches keep x.
+// Evict-first hints for indices and results keep x in the caches.
 template <class T, int U>
 __global__ void __launch_bounds__(256)
     kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
@@ -3447,7 +3316,7 @@ __global__ void __launch_bounds__(256)
         if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-// Checks the arguments. Sets *ctas to the number of CTAs to launch, or to 0 if there is nothing to do.
+// *ctas: number of CTAs to launch, 0 if there is nothing to do
 template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
     const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
@@ -3477,7 +3346,7 @@ KBKI_LAUNCHER(kbk_strided_run_unroll, kbki_strided<T, 4>)
 KBKI_LAUNCHER(kbk_gather_run_naive, kbki_gather<T, 1>)
 KBKI_LAUNCHER(kbk_gather_run_unroll, kbki_gather<T, 8>)
 
-// --- chase. T is float; the kernel is a template, because all kernels are
+// --- chase. T is float
 template <class T>
 __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
     int seen = 0, at = 0;
@@ -3549,14 +3418,14 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     1 naive    one warp that does nothing: the launch overhead
     predict    how many bytes does copy move in the time of an empty kernel? */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the bus is the limit
+    no floor from bytes or operations: the bus limits the time
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 32.00 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4895 us  2 % 6.54 x    -  0 %  2 %         0  direct DMA
     3 sm        5293 us  2 % 0.92 x   27 86 %  1 %         0  a kernel on mapped memory
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the bus is the limit
+    no floor from bytes or operations: the bus limits the time
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 19.14 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4883 us  2 % 3.92 x    -  0 %  2 %         0  direct DMA
@@ -3569,14 +3438,14 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     99 cudart 172.7 us 116 %    - 82 % 89 %         0  cudaMemcpyAsync
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the allocator is the limit
+    no floor from bytes or operations: the allocator limits the time
                  time   gain occ DRAM conflicts
     1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
     2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns memory to the driver
     3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
-    no floor: the launch is the limit
+    no floor from bytes or operations: the launch limits the time
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
@@ -3599,8 +3468,7 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Checks whether host memory is pinned or pageable, as the variant requires. With the wrong kind of memory,
-// another kind of copy would be timed, or the kernel would fault.
+// With the wrong kind of host memory, another kind of copy would be timed, or the kernel would fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
@@ -3764,14 +3632,13 @@ KBKI_MAP_REF(gelu_tanh_fwd,
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
-// Returns the value at x of a polynomial, by Horner's scheme. The coefficient of the highest power comes first.
+// Horner's scheme; the coefficient of the highest power comes first.
 template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
-// Returns tail(t) for t >= 0, a factor of the lower tail of the normal distribution: Phi(-t) = exp(-t^2 / 2)
-// tail(t). The relative error of tail(t) is 1e-7 for t up to 5.6, where Phi(-t) is 1e-8. Callers limit t to 16,
-// where exp(-t^2 / 2) is 0.
+// Returns tail(t) for t >= 0: Phi(-t) = exp(-t^2 / 2) tail(t). Relative error: 1e-7 for t up to 5.6, where Phi(-t)
+// is 1e-8. Callers limit t to 16, where exp(-t^2 / 2) is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
                        4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
@@ -3779,8 +3646,7 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// Returns |x|, limited to 16, or 16 if x is NaN. Callers multiply by kbki_bell(x), so that their results are NaN
-// if x is NaN.
+// Limits |x| to 16; 16 if x is NaN, but callers multiply by kbki_bell(x), so that their results are NaN.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3800,12 +3666,11 @@ template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// Returns x / (1 + 2^q). If 2^q overflows to infinity, the result is not NaN, because 1 / infinity is 0.
+// x / (1 + 2^q); no NaN if 2^q overflows, because 1 / infinity is 0
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast : kbki_map_op<1> {
-    // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
-    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). For |x| > 5.6, q(x) needs only the right
-    // sign and a large absolute value, because the result y is then rounded to 0 or to x.
+    // q(x) = log2(Phi(-x) / Phi(x)). The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6; the error
+    // of y is below 0.45 * (2e-6 + 2.2e-4 |y|). For |x| > 5.6, y is rounded to 0 or to x.
     static __device__ __forceinline__ float of(float x, float) {
         return kbki_logistic(
             x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
@@ -3872,8 +3737,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-// Backward operations limit |x| to KBKI_FAR, which avoids inf * 0. For larger |x|, the densities in the formulas
-// are 0 and the logistic functions are 0 or 1.
+// The limit of |x| in backward operations avoids inf * 0: beyond it, densities are 0, logistic functions 0 or 1.
 #define KBKI_FAR 128.0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
@@ -3884,7 +3748,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// Stores dy * (p + q) as value i of output 0. Stores |dy| * (|p| + |q|) as the magnitude of this value.
+// Stores dy * (p + q) and its magnitude as value i of output 0.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3910,7 +3774,7 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        // the limit 1e3 of |x| is wider than KBKI_FAR, because exp in double has a wider range than in f32
+        // exp in double has a wider range than in f32, hence this limit instead of KBKI_FAR
         x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x;
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
@@ -3918,10 +3782,10 @@ KBKI_REF(silu_bwd) {
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    // kbki_near(NaN) is not NaN, but callers also use exp(x), so that their results are NaN if x is NaN
+    // not NaN for NaN; callers also use exp(x), so that their results are NaN
     return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
-// Returns s + s (1 - s) w, where s is the logistic function of v.
+// s + s (1 - s) w, where s is the logistic function of v
 template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
     float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
@@ -3951,9 +3815,8 @@ template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
-    // For x = -t < 0, the derivative of GELU is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). The
-    // polynomial p is a minimax fit over 0 <= t <= 6.2. The error of the derivative is at most 7.5e-5 of the sum
-    // of |Phi(x)| and |x phi(x)|. For t > 6.2, exp(-t^2 / 2) is negligible.
+    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, 1 - exp(-t^2 / 2) p(t). p is a minimax fit
+    // over 0 <= t <= 6.2; the error is at most 7.5e-5 of |Phi(x)| + |x phi(x)|.
     static __device__ __forceinline__ float of(float dy, float x) {
         float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
                                              -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
@@ -3980,8 +3843,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>dropout     Dropout. The mask is a function of seed and index; it is never stored, and recomputed in the
-                backward pass.
+  >>dropout     Dropout. The mask is a function of seed and index, and is never stored.
 -----------------------------------------------------------------*/
 
 /*  dropout fwd, dropout bwd ---------------------------------------------------------------------------------
@@ -4027,13 +3889,11 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// Returns 16-bit half h of a Philox block. The code selects the half without indexing, because a variable index
-// would make the compiler put the block into local memory.
+// Half h of a Philox block. With a variable index, the compiler would put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
 }
-// Returns whether dropout keeps element i, that is, does not set it to 0.
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
@@ -4052,7 +3912,7 @@ __device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, ui
     y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
 
-// Rung 1: one thread per element, which makes one Philox call.
+// Rung 1: one Philox call per element.
 template <class T>
 __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -4061,8 +3921,7 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
 
 // ---- The teaching rungs end here. The kernels below are optimised, and longer.
 
-// Vector p has elements p * Width to p * Width + Width - 1. If T has 16 bits, these elements use all eight 16-bit
-// numbers of a Philox block; if T is f32, they use four of these numbers.
+// A vector of 16-bit elements uses all eight halves of a Philox block, a vector of f32 four of them.
 template <class T, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH)
     kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
@@ -4077,7 +3936,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        // index, in the Philox block, of the first 16-bit half that this vector uses
+        // first half that this vector uses
         int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
@@ -4091,8 +3950,7 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
 }
 
 template <class T> using kbki_dropout_kernel = void (*)(const T*, T*, int64_t, uint64_t, uint32_t, float);
-// If the base address is not aligned to 16 bytes, the naive kernel runs, because a vector would need random
-// numbers from two Philox blocks.
+// The naive kernel runs for unaligned addresses: a vector would need numbers from two Philox blocks.
 template <class T>
 const char* kbki_dropout(const kbk_args* a, kbk_stream st, kbki_dropout_kernel<T> kernel, int vectors) {
     kbki_map_io<T> io;
@@ -4124,16 +3982,14 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>rows     Functions that row operations share, in addition to >>device: prefetching of rows, CTA clusters with
-             distributed shared memory, column sums by many CTAs.
+  >>rows     Functions that row operations share: prefetching of rows, clusters, column sums by many CTAs.
 -----------------------------------------------------------------*/
 
-/*  Many CTAs together compute column sums. Each CTA stores one partial sum for each of `width` columns, and
-    increments a counter (kbki_last_cta). A single CTA would take too long to add all partial sums, because one SM
-    reads only about 100 GB/s from L2. Therefore, the last CTA of each group of 16 CTAs adds the partial sums of
-    its group. The CTA that finishes its group last adds the sums of all groups. */
+/*  Column sums by many CTAs. Each CTA stores one partial sum for each of `width` columns, and increments a counter
+    (kbki_last_cta). One SM reads only about 100 GB/s from L2, so the addition is hierarchical: the last CTA of
+    each group of 16 adds the sums of its group, and the CTA that finishes its group last adds all groups' sums. */
 #define KBKI_PART_GROUP 16
-// Returns the number of CTAs, at most 320: 320 CTAs form 20 groups of 16, which need 21 counters.
+// at most 320 CTAs: 20 groups of 16, which need 21 counters
 KBK_FN int64_t kbki_part_ctas(int64_t width) {
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
@@ -4144,25 +4000,22 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  Copies one 16-byte vector to shared memory by cp.async. Kernels use kbki_ahead to prefetch the next rows while
-    they process a row. Each thread later reads only the vectors that it has copied, so no barrier is needed.
-    Copies in flight take no registers. */
+// Copies one 16-byte vector to shared memory by cp.async, to prefetch rows. Each thread later reads only the
+// vectors that it has copied, so no barrier is needed. Copies in flight take no registers.
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // Converting `from` to a global address is not necessary, but all loops that call kbki_ahead were timed with
-    // this conversion.
+    // The conversion to a global address is not necessary, but all loops were timed with it.
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// KBKI_CTA: number of threads of a CTA if `threads` threads process a row. KBKI_ROWS: number of rows that a CTA
-// processes at once. A CTA for short rows has four warps, and each warp processes one or more rows.
+// Threads of a CTA, and rows that it processes at once, if `threads` threads process a row. For short rows, a CTA
+// has four warps.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
-// Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
-// loses three digits. With blocks of 128, the sum of many squares of 16-bit numbers has a relative error of
-// -1e-7. With blocks of 256, the relative error is -5e-7, because the last bits of such squares are zero.
+// Blocked summation in one thread: a running sum of 100 000 terms loses three digits. Squares of 16-bit numbers
+// have a relative error of -1e-7 in blocks of 128, and of -5e-7 in blocks of 256, because last bits are 0.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -4173,9 +4026,8 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_group_all is kbki_all for groups of threads within a CTA; each group has a named barrier. The numbers of
-    the named barriers are compile-time constants. If barrier numbers were variables, each CTA would reserve all
-    16 barriers, and the barriers of an SM would suffice for only a few CTAs. */
+/*  kbki_group_all is kbki_all for groups of threads, each with a named barrier. Barrier numbers are constants:
+    with variables, each CTA would reserve all 16 barriers, and an SM could hold only a few CTAs. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -4199,8 +4051,7 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-// Reduces v over a CTA of any number of warps. slots: an array of 32 values in shared memory; each reduction of a
-// kernel needs its own array.
+// For a CTA of any number of warps. slots: 32 values in shared memory; each reduction needs its own array.
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4210,9 +4061,8 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Computes the (max, sum) pair of a row from the pairs of the warps that process the row, with one barrier. All
-    threads of a warp must pass the pair of their warp. Between two calls with the same `slots`, the kernel must
-    execute a barrier. */
+// Pair of a row from the pairs of its warps, which all their threads pass. A barrier must separate two calls with
+// the same `slots`.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4224,16 +4074,15 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// Computes the (max, sum) pair of a row from the pairs of the threads that process the row.
+// pair of a row from the pairs of its threads
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-/*  Prevents the assembler (ptxas) from keeping the floats of a vector in registers between two passes that both
-    convert the vector to floats. pack.forget() prevents the compiler from keeping the floats in registers. The
-    XOR with gridDim.z >> 16 changes nothing, because gridDim.z is below 65536. */
+/*  Prevents ptxas from keeping the floats of a vector in registers between two passes; pack.forget() prevents only
+    the compiler. The XOR changes nothing, because gridDim.z is below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4242,7 +4091,7 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-// Writes v, a value of the calling warp, to address `to` in the shared memory of every CTA of the cluster.
+// Writes v, a value of the calling warp, to `to` in the shared memory of every CTA of the cluster.
 template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value* to, Value v) {
 #if __CUDA_ARCH__ >= 900
     uint32_t words[sizeof(Value) / 4];
@@ -4256,8 +4105,7 @@ template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value*
 }
 #define KBKI_CLUSTER 8 // largest cluster size that every GPU with clusters supports
 
-// Sets *ctas to the number of CTAs of a kernel that can be resident on the device at the same time, limited to
-// `most`. Sets *ctas to 0 if an SM has too little shared memory.
+// *ctas: number of CTAs that can be resident at once, at most `most`; 0 if an SM has too little shared memory
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4271,7 +4119,7 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// Sets *n to the number of clusters with configuration *cfg that can be resident on the device at the same time.
+// *n: number of clusters that can be resident at once
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4280,12 +4128,10 @@ template <class Kernel>
 __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_clusters((const void*)kernel, cfg, n);
 }
-// Returns the number of threads, a multiple of 32, that process `packs` vectors if a thread processes up to
-// `each` vectors.
+// threads, a multiple of 32, if a thread processes up to `each` vectors
 KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
-// Returns the number of elements per thread for a kernel in which one CTA processes a row. If all rows can be
-// resident at the same time, a thread has 8 or 16 elements, so that more threads share a row. Otherwise, a thread
-// has 32 elements.
+// Elements per thread if one CTA processes a row: 8 or 16 if all rows can be resident at the same time, so that
+// more threads share a row; otherwise 32.
 KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
     for (int64_t each = 8; each < 32; each *= 2)
         if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
@@ -4294,8 +4140,8 @@ KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs. If in_turn is false, there is one cluster per row. If
-    in_turn is true, the kernel is persistent, with at most as many clusters as can be resident at once. */
+// Clusters of `size` CTAs. in_turn: the kernel is persistent, with at most as many clusters as can be resident at
+// once; otherwise, there is one cluster per row.
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4333,7 +4179,7 @@ __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, in
     for (unsigned i = 0; i < n; i++, part += width) sum += __ldcg(part);
     return sum;
 }
-// Calls put(column, sum) for all columns. Reads four columns at a time if width is a multiple of 4.
+// put(column, sum) is called for all columns; four columns are read at a time if width is a multiple of 4.
 template <class Put>
 __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, int64_t width, Put put) {
     if (width % 4) {
@@ -4351,9 +4197,8 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call kbki_part_finish after their CTA has written its partial sums to row blockIdx.x of
-// `part`. kbki_part_finish calls put(column, sum) once per column. CTAs with equal blockIdx.x share a row of
-// `part`.
+// All threads of all CTAs call this function when the sums of their CTA are in row blockIdx.x of `part`, which
+// CTAs with equal blockIdx.x share. put(column, sum) is called once per column.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4366,15 +4211,14 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-// Writes the sum of column c to y[c]. If Two is true and c >= cols, writes the sum to z[c - cols].
+// If Two is true, columns from `cols` on belong to z.
 template <bool Two, class T>
 __device__ __forceinline__ void kbki_put_sum(T* y, T* z, int64_t cols, int64_t c, float sum) {
     (!Two || c < cols ? y + c : z + c - cols)[0] = kbki_type<T>::from(sum);
 }
-/*  Adds the partial sums of all CTAs in a separate kernel, in which every SM reads some of the partial sums. If
-    there are many columns, a single SM would be too slow. A CTA processes 32 columns; each thread processes four
-    of them. 64 threads share a column, so that all loads of a thread can be in flight at the same time. part: n
-    rows of `width` sums. width is a multiple of 4: cols, or 2 * cols if there is a second result z. */
+/*  Adds the partial sums in a separate kernel, because a single SM would be too slow for many columns. A CTA
+    processes 32 columns, a thread four. 64 threads share a column, so that the few loads of each can all be in
+    flight. part: n rows of `width` sums; width, a multiple of 4, is cols or, with a second result z, 2 * cols. */
 template <class T>
 __global__ void __launch_bounds__(512)
     kbki_part_add_k(const float* part, T* y, T* z, unsigned n, int64_t width, int64_t cols) {
@@ -4410,9 +4254,9 @@ __global__ void __launch_bounds__(512)
     kbki_put_sum<true>(y, z, cols, c, all);
 }
 
-/*  Computes column sums of an expression in CTAs of 1024 threads. term(row, column) returns the value of the
-    expression, or two values if Two is true. put(column, sum) receives each sum; the sum of the second values of
-    column c is that of column c + cols. A CTA processes a block of 32 rows and 32 columns at a time. */
+/*  Column sums of term(row, column); all threads of all CTAs of 1024 threads call this function, which calls
+    put(column, sum). If Two is true, term returns two values; sums of second values follow as columns from `cols`
+    on. A CTA processes a block of 32 rows and 32 columns at a time. */
 template <bool Two, class Term, class Put>
 __device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, int64_t rows, int64_t cols,
                                              Term term, Put put) {
@@ -4437,7 +4281,7 @@ __device__ __forceinline__ void kbki_columns(float* part, unsigned* counters, in
     }
     kbki_part_finish(part, counters, width, put);
 }
-// Returns the grid of a kernel that calls kbki_columns. width: number of column sums.
+// Grid of a kernel that calls kbki_columns. width: number of column sums.
 KBK_FN dim3 kbki_columns_grid(int64_t rows, int64_t cols, int64_t width) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
     if (y > 65535) y = 65535;
@@ -4502,7 +4346,6 @@ KBKI_REF(softmax_fwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row makes three passes over the row; loads are not coalesced.
 template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -4514,7 +4357,6 @@ template <class T> __global__ void kbk_softmax_fwd_naive_k(const T* x, T* y, int
     for (int64_t c = 0; c < cols; c++) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum.get());
 }
 
-// One CTA per row makes three coalesced passes over the row, and two tree reductions in shared memory.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ float s[256];
@@ -4527,8 +4369,6 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
-// One CTA per row, online softmax: one pass computes maximum and sum, a second pass computes the result. One tree
-// reduction combines the (max, sum) pairs of the threads.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair s[256];
@@ -4541,7 +4381,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Computes the (max, sum) pair of a row from the pairs of the `count` warps that process the row.
+// pair of a row from the pairs of its `count` warps
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4552,11 +4392,10 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  Loads have 16 bytes, and the row stays in registers. Lanes: number of threads per row; 0 means one CTA per row.
-    Each warp computes its exponentials relative to its own maximum, so that one barrier is enough for the maximum
-    and the sum of the row. If all elements of a row are -inf, their sum is 0, and 0 * (1 / 0) gives NaN, as does
-    the formula of softmax. Computing the result as exp(x - (max + log(sum))) would save the multiplication by 1 /
-    sum. The rounding error of max + log(sum), half an ulp, would be too large for f16 logits of 6000 and more. */
+/*  Lanes: number of threads per row; 0 means one CTA per row. Exponentials are relative to the maximum of the
+    warp, so that one barrier is enough for maximum and sum. If all elements are -inf, 0 * (1 / 0) gives NaN, as
+    does the formula. exp(x - (max + log(sum))) would save the multiplication by 1 / sum, but the rounding error of
+    max + log(sum) would be too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4599,9 +4438,8 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-/*  One CTA per row copies the row to shared memory. The copy has the row's alignment modulo 16 bytes, so that row
-    and copy are split into vectors in the same way. Each thread reads only the vectors that it has copied, so no
-    barrier is needed. */
+/*  The copy has the row's alignment modulo 16 bytes, so that both are split into vectors in the same way. Each
+    thread reads only the vectors that it has copied, so no barrier is needed. */
 template <class T, int Width>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4648,8 +4486,7 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, from) * factor);
 }
 
-// Like kbk_softmax_fwd_shared_k, but each row is split over the CTAs of a cluster. Every warp writes its (max,
-// sum) pair to all CTAs of the cluster, through distributed shared memory. Rows must be aligned to 16 bytes.
+// Every warp writes its (max, sum) pair to all CTAs of the cluster. Rows must be aligned to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4694,11 +4531,9 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The teaching rungs end here. kbki_softmax_fwd_long_k processes rows that fit neither into registers nor into
-// shared memory.
+// ---- The teaching rungs end here. kbki_softmax_fwd_long_k processes longer rows.
 
-// Reads the row twice. The second read runs from the end of the row to its start, because the end of the row is
-// still in the L2 cache.
+// The second read runs backwards, because the end of the row is still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4724,7 +4559,6 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 }
 
 template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
-// Launches a kernel with rows_per_cta rows and `threads` threads per CTA.
 template <class T>
 const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int64_t rows_per_cta,
                                int64_t threads, size_t bytes = 0) {
@@ -4759,7 +4593,7 @@ template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_str
     return kbki_softmax_plain<T>(a, st, kernel, 1, !bytes || threads > 512 ? 512 : threads, bytes);
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    // per8, per16, per32: number of 16-byte vectors per thread if a thread has 8, 16 or 32 elements
+    // 16-byte vectors per thread if a thread has 8, 16 or 32 elements
     constexpr int Width = KBKI_WIDTH(T), per8 = 8 / Width, per16 = 16 / Width, per32 = 32 / Width;
     const int64_t cols = a->s.cols, each = kbki_row_elements(a->s.rows, cols), threads = kbki_threads(cols, each);
     if (!kbki_whole_packs<T>(a->in[0], a->out[0], cols) || threads > 1024) return kbk_softmax_fwd_shared<T>(a, st);
@@ -4781,8 +4615,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_whole_packs<T>(x, y, cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    // Chooses the smallest cluster in which each CTA has at most 64 KiB of the row, or a larger cluster if there
-    // are few rows.
+    // the smallest cluster with at most 64 KiB of the row per CTA, or a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 4096 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 2);
@@ -4822,8 +4655,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// The input y has uniform random numbers from 0 to 2 / cols. Their mean is 1 / cols, like the mean of softmax
-// outputs.
+// y is uniform from 0 to 2 / cols, with the mean of softmax outputs.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -4843,7 +4675,6 @@ KBKI_REF(softmax_bwd) {
 }
 
 #ifdef __CUDACC__
-// One thread per row makes two passes over the row; loads are not coalesced.
 template <class T>
 __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
     const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -4854,7 +4685,6 @@ __global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t 
     for (int64_t c = 0; c < cols; c++) dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot.get()));
 }
 
-// One warp per row makes two coalesced passes over the row. Shuffles add the sums of the lanes.
 template <class T>
 __global__ void __launch_bounds__(128)
     kbk_softmax_bwd_warp_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4868,8 +4698,7 @@ __global__ void __launch_bounds__(128)
         dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot));
 }
 
-// Loads have 16 bytes, and a row of dy and a row of y stay in registers. Lanes: number of threads per row; 0
-// means one CTA per row.
+// Lanes: number of threads per row; 0 means one CTA per row
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_bwd_onepass_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4905,7 +4734,6 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-// One CTA per row copies the rows of dy and y to shared memory by cp.async, so that these rows need no registers.
 // Each thread reads only the vectors that it has copied, so no barrier is needed.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
@@ -4941,8 +4769,7 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// Like kbk_softmax_bwd_shared_k, but the rows are split over the CTAs of a cluster. Every warp writes its sum to
-// all CTAs of the cluster, through distributed shared memory.
+// Every warp writes its sum to all CTAs of the cluster.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_cluster_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4985,11 +4812,9 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The teaching rungs end here. kbki_softmax_bwd_long_k processes rows that do not fit into shared memory, or are
-// not aligned to 16 bytes.
+// ---- The teaching rungs end here. kbki_softmax_bwd_long_k processes longer rows, and rows that are not aligned.
 
-// Reads the rows twice. The second read runs from the ends of the rows to their starts, because the ends are
-// still in the L2 cache.
+// The second read runs backwards, because the ends of the rows are still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512)
     kbki_softmax_bwd_long_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -5041,7 +4866,6 @@ template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stre
 template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
     return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4, 128);
 }
-// Returns whether all rows of all tensors are aligned to 16 bytes.
 template <class T> bool kbki_dsoftmax_whole(const kbk_args* a) {
     return kbki_whole_packs<T>(a->in[0], a->out[0], a->s.cols) && kbki_aligned(a->in[1], 16);
 }
@@ -5073,8 +4897,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_dsoftmax_whole<T>(a) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    // Chooses the smallest cluster in which each CTA has at most 32 KiB of each row, or a larger cluster if there
-    // are few rows.
+    // the smallest cluster with at most 32 KiB of each row per CTA, or a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 2048 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 4);
@@ -10808,7 +10631,7 @@ KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int re
 
 /*  Configuration of the production kernel. TileM x TileN: tile of a CTA. Groups: number of consumer warpgroups,
     1 to 3. Stages: number of stages of the TMA pipeline. A stage holds 128 bytes along k. Pair: 2 if the two
-    CTAs of a cluster share the same tile of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
+    CTAs of a cluster share a tile of A or of B, else 1. Turns: whether the ping-pong schedule (CUTLASS) is used.
     In the ping-pong schedule, each tile belongs to one consumer warpgroup, and one warpgroup runs its epilogue
     while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
@@ -11382,7 +11205,7 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int spl
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the memory bandwidth at which the
+  >>matmul_thin     Matrix product of up to 64 rows (decoding): limited by the memory bandwidth at which the
                     other matrix is read.
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
@@ -11507,8 +11330,8 @@ __device__ __forceinline__ void kbki_mm_stream_in(const kbki_wg_maps& maps, cons
 // Adds the sums of all CTAs of a cluster in a fixed order. CTA i % size adds the sums of rows 8 i to 8 i + 7 of C. The
 // sums replace the stages of the pipeline.
 template <class Plan, class T>
-__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined, int unit,
-                                                    const float* d) {
+__device__ __forceinline__ void kbki_mm_stream_join(const kbki_mm<T>& io, const char* stages, uint64_t* joined,
+                                                    int unit, const float* d) {
     const int t = threadIdx.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
     const float4* at = (const float4*)stages + t;
     int64_t n = (int64_t)unit * 64 + t / 32 * 16 + t % 32 / 4;
@@ -11627,7 +11450,8 @@ const char* kbki_mm_thin_run(const kbk_args* a, kbk_stream st) {
 template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     const int64_t sms = kbki_sms(), blocks = kbki_ceil(a->s.cols, 64);
     int parts = 1;
-    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts) parts *= 2;
+    while (parts < KBKI_CLUSTER && 2 * parts * blocks <= (parts > 1 ? sms - 12 : sms) && a->s.k >= 256 * parts)
+        parts *= 2;
     if (a->s.rows > 32) return kbki_mm_streamed<T, kbki_mm_stream<64>>(a, parts, st);
     if (a->s.rows > 16) return kbki_mm_streamed<T, kbki_mm_stream<32>>(a, parts, st);
     if (a->s.cols <= 8 * sms) return kbki_mm_thin_run<T, 1, 1, 16>(a, st);
@@ -11646,13 +11470,14 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
                  (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
-                 of the other slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023)
-                 balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as long (fitted to
-                 times on an H100). No counter shows why; the presumed reason is that CTAs of stream-K work on
-                 different parts of K at the same time.
-                 Products of up to 16 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
+                 of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
+                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
+                 (Osama et al. 2023) balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as
+                 long (fitted to times on an H100). No counter shows why; the presumed reason is that CTAs of
+                 stream-K work on different parts of K at the same time.
+                 Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
                  first (workspace: as for rung 18)
-    bound by     arithmetic, like rungs 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
+    bound by     arithmetic, like rungs 11 to 16; a product of up to 64 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
 // parameters of kbki_wg_plan; the clock cycles of a pipeline stage, if its loads take no longer than its products.
@@ -11800,8 +11625,8 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 /*  Tuned choices of configurations. kbk_tune (>>registry) appends one line per shape to a text file, for example
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x192x2 1 11920 NVIDIA H100 80GB HBM3
     The fields of a line of the file are: version of the format; bytes per element; layout; M; N; K; batch;
-    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the same shape, element size and GPU,
-    the last line is used. */
+    configuration (kbki_wg_name); `split` of kbki_wg_choice; nanoseconds; name of the GPU. If several lines have the
+    same shape, element size and GPU, the last line is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
     kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
@@ -11924,7 +11749,8 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 #define KBKI_WG_CASE(name, elem, m, n, groups, stages, pair, turns, stage)                                           \
     if constexpr (sizeof(T) == elem)                                                                                 \
         if (by.way == KBKI_WG_##name)                                                                                \
-            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, by.along_n, st);
+            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split,           \
+                                                                                   by.along_n, st);
 // clang-format on
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
@@ -12102,7 +11928,7 @@ const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kb
     if (bytes && (why = kbki_check_workspace(a, bytes)) != NULL) return why;
     for (int i = 0; i < 2; i++)
         if ((why = kbki_tf32_turn(rest, &a->s, batch, i, io, st)) != NULL) return why;
-    if (a->s.layout == KBK_NT || a->s.cols % 4) return NULL;
+    if (a->s.layout == KBK_NT || a->s.cols % 4 || io->k == 0) return NULL;
     kbki_wg_turn(rest, io);
     return NULL;
 }
@@ -15016,7 +14842,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 }
 // Launches the three kernels of variant `flashmma` or `flashws`. `launch` launches the second of them.
 template <class T, int Dim, class Launch>
-const char* kbki_attn_around(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
+const char* kbki_attn_launch_sequence(const kbki_attn_back<T>& io, kbk_stream st, Launch launch) {
     const int64_t tiles = io.heads * kbki_ceil(io.rows, 64), stats = kbki_ceil(tiles * 64 * Dim, 8 * 256);
     if (!kbki_grid_ok(stats)) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io.dout, io.o, io.lse, io.stat, io.sum, io.heads,
@@ -15031,7 +14857,7 @@ template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
     const int64_t keys = io.heads * kbki_ceil(io.rows, Keys);
     if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
-    return kbki_attn_around<T, Dim>(io, st, [&] {
+    return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kbk_attention_bwd_flashmma_k<T, Dim, Keys>, dim3((unsigned)keys),
                            kbki_attn_plan<Dim, Keys>::threads, bytes, st, io.dout, io.q, io.k, io.v, io.stat, io.sum,
                            io.dk, io.dv, (int)io.rows, io.scale, io.causal, io.vector);
@@ -15108,14 +14934,14 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // for each tile, because the descriptors of K and V would otherwise take 48 registers.
 template <bool Along>
 __device__ __forceinline__ kbki_wg_operand<Along> kbki_fab_operand(const kbki_wg_operand<true>& all, uint32_t bytes) {
-    kbki_wg_operand<Along> it;
-    it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
-    asm volatile("" : "+r"(it.low));
-    return it;
+    kbki_wg_operand<Along> operand;
+    operand.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
+    asm volatile("" : "+r"(operand.low));
+    return operand;
 }
 // Returns the statistics of the two rows of q whose scores this thread holds in column block b: for each row, lse
 // * log2(e) and D.
-__device__ __forceinline__ float4 kbki_fab_known(const char* stat, int b) {
+__device__ __forceinline__ float4 kbki_fab_row_stats(const char* stat, int b) {
     float4 two;
     asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(two.x), "=f"(two.y), "=f"(two.z), "=f"(two.w)
@@ -15141,9 +14967,9 @@ template <int Rows> __device__ __forceinline__ void kbki_fab_hide(float* s, int 
     is stored panel by panel (64 columns). ds is stored in blocks of 64 rows of q; each block has all 128 keys.
     A work item is a tile of 128 keys of one head. The heads form sections of `span` heads. Within a section, work
     items are ordered by key, so that the longest items come first: with a causal mask, most rows see the first keys.
-    Stay: whether the kernel is persistent, with at most one CTA per SM. The kernel has more than 120 lines, because it
-    is also the production kernel. */
-template <class T, int Dim, bool Stay>
+    Each CTA takes one item per round; the number of CTAs decides whether the kernel is persistent. The kernel has more
+    than 120 lines, because it is also the production kernel. */
+template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_bwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
                                 const __grid_constant__ kbki_map map_v, const __grid_constant__ kbki_map map_dout,
@@ -15155,10 +14981,10 @@ __global__ void __launch_bounds__(384, 1)
     constexpr int V = KeyBytes, Q = V + KeyBytes, Dout = Q + 2 * RowBytes; // byte offsets in shared memory
     constexpr int Ds = Dout + 2 * RowBytes, DsBytes = 128 * Rows * 2, Stat = Ds + 2 * DsBytes, StatBytes = Rows * 8;
     extern __shared__ uint4 kbki_attn_shared[];
-    __shared__ uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
+    __shared__ struct { uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2]; } bar;
     char* base = kbki_wg_align(kbki_attn_shared);
     const int tiles = (n + 127) / 128, lines = (n + 63) / 64;
-    const unsigned items = heads * tiles, rounds = Stay ? (items + gridDim.x - 1) / gridDim.x : 1;
+    const unsigned items = heads * tiles, rounds = (items + gridDim.x - 1) / gridDim.x;
     // the shuffle tells the compiler that `group` is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     int head = 0, key0 = 0, row0 = 0; // a work item: its head, its first key, and the first row that sees a key
@@ -15174,9 +15000,9 @@ __global__ void __launch_bounds__(384, 1)
         return true;
     };
     if (threadIdx.x == 0) {
-        kbki_bar_init(&k_full, 1), kbki_bar_init(&v_full, 1), kbki_bar_init(&keys_empty, 2);
+        kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
         for (int i = 0; i < 2; i++)
-            kbki_bar_init(q_full + i, 1), kbki_bar_init(dout_full + i, 1), kbki_bar_init(empty + i, 2);
+            kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1), kbki_bar_init(bar.empty + i, 2);
         kbki_bar_ready();
         kbki_tma_prefetch(&map_q), kbki_tma_prefetch(&map_k);
         kbki_tma_prefetch(&map_v), kbki_tma_prefetch(&map_dout);
@@ -15189,26 +15015,27 @@ __global__ void __launch_bounds__(384, 1)
             const int batch = heads_of_batch ? head / heads_of_batch : 0, in_batch = head - batch * heads_of_batch;
 #pragma unroll 1
             for (int row = row0; row < n; row += Rows, slot ^= 1, parity ^= slot == 0) {
-                const unsigned known = (unsigned)min(Rows, lines * 64 - row) * 8;
-                kbki_bar_wait(empty + slot, parity ^ 1);
-                kbki_bar_expect(q_full + slot, RowBytes + known);
-                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, q_full + slot, row, in_batch, batch);
-                kbki_bar_expect(dout_full + slot, RowBytes);
-                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, dout_full + slot, row, in_batch,
+                const unsigned stat_bytes = (unsigned)min(Rows, lines * 64 - row) * 8;
+                kbki_bar_wait(bar.empty + slot, parity ^ 1);
+                kbki_bar_expect(bar.q_full + slot, RowBytes + stat_bytes);
+                kbki_fab_load<Rows, Panels>(base + Q + slot * RowBytes, &map_q, bar.q_full + slot, row, in_batch,
                                             batch);
+                kbki_bar_expect(bar.dout_full + slot, RowBytes);
+                kbki_fab_load<Rows, Panels>(base + Dout + slot * RowBytes, &map_dout, bar.dout_full + slot, row,
+                                            in_batch, batch);
                 if (row == row0) {
-                    kbki_bar_wait(&keys_empty, ~round & 1);
-                    kbki_bar_expect(&k_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base, &map_k, &k_full, key0, in_batch, batch);
-                    kbki_bar_expect(&v_full, KeyBytes);
-                    kbki_fab_load<128, Panels>(base + V, &map_v, &v_full, key0, in_batch, batch);
+                    kbki_bar_wait(&bar.keys_empty, ~round & 1);
+                    kbki_bar_expect(&bar.k_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base, &map_k, &bar.k_full, key0, in_batch, batch);
+                    kbki_bar_expect(&bar.v_full, KeyBytes);
+                    kbki_fab_load<128, Panels>(base + V, &map_v, &bar.v_full, key0, in_batch, batch);
                 }
                 // The previous kernel (PDL) computes the statistics of rows and sets the sums of dq to 0. Only the
                 // producer waits for the previous kernel, because the consumers add to dq only after the
                 // statistics of rows have arrived.
                 kbki_follow_wait();
-                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64, known,
-                               q_full + slot);
+                kbki_bulk_load(base + Stat + slot * StatBytes, stats + (int64_t)(head * lines + row / 64) * 64,
+                               stat_bytes, bar.q_full + slot);
             }
         }
         return;
@@ -15247,7 +15074,7 @@ __global__ void __launch_bounds__(384, 1)
         float dk[Dim / 2] = {}, dv[Dim / 2] = {};
         if (!take(round)) continue; // only the last round may have no item for this CTA
         int row = row0;
-        kbki_bar_wait(&k_full, round & 1), kbki_bar_wait(&v_full, round & 1);
+        kbki_bar_wait(&bar.k_full, round & 1), kbki_bar_wait(&bar.v_full, round & 1);
 #pragma unroll 1
         do { // executed at least once, because every key is seen by a row
             const bool edge = (causal && row < key0 + 128) || key0 + 128 > n || row + Rows > n;
@@ -15255,17 +15082,17 @@ __global__ void __launch_bounds__(384, 1)
             const char* stat = base + Stat + slot * StatBytes;
             float s[Rows / 2], t[Rows / 2], d[32]; // s: scores, then p; t: dO V', then ds; keys are rows
             uint32_t p[Rows / 4], x[Rows / 4];     // p and ds in 16 bits
-            kbki_bar_wait(q_full + slot, parity);
+            kbki_bar_wait(bar.q_full + slot, parity);
             scores(0, q, s);
             kbki_wg_wait<1>(); // waits until the previous tile's last product (for dk) has read the other slot
-            if (row > row0) kbki_fa_arrive(empty + (slot ^ 1));
-            kbki_bar_wait(dout_full + slot, parity);
+            if (row > row0) kbki_fa_arrive(bar.empty + (slot ^ 1));
+            kbki_bar_wait(bar.dout_full + slot, parity);
             scores(V, dout, t);
             kbki_wg_wait<1>();
             kbki_wg_hold<Rows / 2>(s);
 #pragma unroll
             for (int b = 0; b < Rows / 8; b++) {
-                const float4 two = kbki_fab_known(stat, b);
+                const float4 two = kbki_fab_row_stats(stat, b);
 #pragma unroll
                 for (int e = b * 4; e < b * 4 + 4; e++)
                     s[e] = kbki_exp2(fmaf(s[e], log2_scale, e & 1 ? -two.z : -two.x));
@@ -15278,7 +15105,7 @@ __global__ void __launch_bounds__(384, 1)
             kbki_wg_hold<Rows / 2>(t);
 #pragma unroll
             for (int i = 0; i < Rows / 4; i++) {
-                const float4 two = kbki_fab_known(stat, i / 2);
+                const float4 two = kbki_fab_row_stats(stat, i / 2);
                 float w[2];
                 kbki_unword((T*)0, p[i], w);
                 t[2 * i] = w[0] * (t[2 * i] - two.y), t[2 * i + 1] = w[1] * (t[2 * i + 1] - two.w);
@@ -15314,7 +15141,7 @@ __global__ void __launch_bounds__(384, 1)
         } while (row < n);
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(dk), kbki_wg_hold<Dim / 2>(dv);
-        kbki_fa_arrive(empty + (slot ^ 1)), kbki_fa_arrive(&keys_empty);
+        kbki_fa_arrive(bar.empty + (slot ^ 1)), kbki_fa_arrive(&bar.keys_empty);
         kbki_fa_finish<T, Dim>(dk_out + kbki_attn_head(dk_step, heads_of_batch, head), key0 + group * 64, n,
                                { scale, scale }, dk, dk_step.x);
         kbki_fa_finish<T, Dim>(dv_out + kbki_attn_head(dv_step, heads_of_batch, head), key0 + group * 64, n, { 1, 1 },
@@ -15324,12 +15151,13 @@ __global__ void __launch_bounds__(384, 1)
     }
 #endif
 }
-template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_attn_back<T>& io, kbk_stream st) {
+// stay: launches at most one CTA per SM, so that the kernel is persistent; else one CTA per work item.
+template <class T, int Dim> const char* kbki_fab_launch(const kbki_attn_back<T>& io, bool stay, kbk_stream st) {
     size_t bytes = 1024 + 512 * Dim + (8 * Dim + 528) * (8192 / Dim); // includes 1024 bytes for alignment
     int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
     // span: number of heads whose rows of q and `do` and whose f32 sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
-    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim, Stay>;
+    const auto kernel = kbk_attention_bwd_flashws_k<T, Dim>;
     const T* const from[4] = { io.dout, io.q, io.k, io.v };
     kbki_map maps[4];
     const char* why = kbki_needs_hopper();
@@ -15341,8 +15169,8 @@ template <class T, int Dim, bool Stay> const char* kbki_fab_launch(const kbki_at
                   : "TMA needs do, q, k and v, and their strides, aligned to 16 bytes: use flashmma";
     if (!why) why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
-    if (Stay && ctas > kbki_sms()) ctas = kbki_sms();
-    return kbki_attn_around<T, Dim>(io, st, [&] {
+    if (stay && ctas > kbki_sms()) ctas = kbki_sms();
+    return kbki_attn_launch_sequence<T, Dim>(io, st, [&] {
         return kbki_follow(kernel, dim3((unsigned)ctas), 384, bytes, st, maps[1], maps[2], maps[3], maps[0], io.stat,
                            io.sum, io.dk, io.dv, (int)io.heads, (int)io.rows, io.scale, io.causal, (int)span, io.span,
                            io.step[7], io.step[8]);
@@ -15355,8 +15183,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
     // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
     const bool stay = !io.causal || io.rows <= 256;
-    if (a->s.cols == 64) return stay ? kbki_fab_launch<T, 64, true>(io, st) : kbki_fab_launch<T, 64, false>(io, st);
-    return stay ? kbki_fab_launch<T, 128, true>(io, st) : kbki_fab_launch<T, 128, false>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64>(io, stay, st) : kbki_fab_launch<T, 128>(io, stay, st);
 }
 #endif // __CUDACC__
 
@@ -15509,7 +15336,8 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     for (int i = 0; i < n; i++) {
         char name[24];
         c[i] = c[0], c[i].choice.by = by[i], ns[i] = NAN;
-        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name), by[i].split);
+        snprintf(c[i].name, sizeof c[i].name, by[i].split ? "%s split-K %d" : "%s", kbki_wg_name(by[i], name),
+                 by[i].split);
     }
     cudaError_t e = cudaDeviceSynchronize();
     if (e != cudaSuccess) return kbki_error(e);

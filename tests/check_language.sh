@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Checks the language of everything that people read: no house word may replace a standard term. For
-# sentences.py, checks that it finds the sentences in source files.
+# Checks the language of everything that people read: a word with a meaning only in this project must not replace a
+# standard term. Also checks that sentences.py finds the sentences in source files.
 . tests/lib.sh
 
 if ! have "${PYTHON:=python3}"; then skip "no python3" && finish; fi
-# house words, and the standard term to write instead
+# words with a meaning only in this project, and after the colon the standard term to write instead
 cat > "$tmp/words" << 'EOF'
 wings,swapped out and in:saved and restored copies of the buffers
 rival,rivals:implementation, implementations

@@ -123,12 +123,12 @@ if [ -f examples/suite.cu ]; then
     check_not_err "make run: nothing was serialised" WARNING
     # ptxas reports serialised wgmma only as a note, so make must repeat the note as a warning
     note="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it"
-    printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : said last" >&2\n' "$note" > "$play/bin/playnote"
+    printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : a later message" >&2\n' "$note" > "$play/bin/playnote"
     sed 1d "$play/bin/playcc" >> "$play/bin/playnote" && chmod +x "$play/bin/playnote"
     run env PATH="$path" PLAY_EXIT=0 $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playnote"
     check_rc "make run with a serialised product" 0
     check_err "make run shows the note" '^ptxas info    : \(C7510\)'
-    check_err "make run shows the message after the note" 'said last'
+    check_err "make run shows the message after the note" 'a later message'
     check_err "make run with a serialised product" '^WARNING: ptxas serialised wgmma products'
     # if the compiler fails, make run must not run an old suite
     printf '#!/bin/sh\necho "error: no" >&2\nexit 1\n' > "$play/bin/playfail" && chmod +x "$play/bin/playfail"

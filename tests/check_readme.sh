@@ -97,8 +97,8 @@ KBENCH_MAIN()
 EOF
 program cases "$tmp/cases.c"
 block=$(grep -l 'open("results\.json")' "$tmp"/*-[0-9]*.python 2> /dev/null | head -n 1)
-# reads WHAT WANTED NULLS FILTER: runs the document's Python lines on the records that FILTER selects; NULLS of
-# them have no time
+# reads WHAT WANTED COUNT FILTER: runs the document's Python lines on the records that FILTER selects. The lines
+# must print WANTED. COUNT of the records must have no time.
 reads() {
     run "$tmp/cases" --fast --no-progress --json "$tmp/results.json" "$4"
     check_same "$1: records without a time" "$(grep -oE '"time_ms": *null' "$tmp/results.json" | wc -l | tr -d ' ')" "$3"
@@ -219,7 +219,8 @@ known() {
     if grep -q 'unknown option' "$err"; then echo "$1" >> "$tmp/unknown" && return 1; fi
     echo "$1" >> "$tmp/known"
 }
-# scripts DOCUMENT: lists the programs that the document names, whose options it may name, too
+# scripts DOCUMENT: lists the programs that the document names. The document may also name options of these
+# programs.
 scripts() { grep -ohE '(tests|examples|gpu|cpu|cli)/[a-z_/]+\.(py|sh|cu)' "$1" | sort -u | while read -r f; do ls "$f" "tests/$f" 2> /dev/null; done; }
 for d in $documents; do
     for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' $d | grep -oE -e '--[a-z][-a-z]*' | sort -u); do

@@ -28,7 +28,7 @@ cat > "$play/selftest" << 'EOF'
 [ -z "$PLAY_HANGS" ] || sleep 100
 echo "kbench 0 self-test, short version"
 echo "pass  planted mistakes               19 of 19 were flagged and reported without a time"
-echo "skip  L2 evicted (counters)          no right"
+echo "skip  L2 evicted (counters)          no permission to read the counters"
 echo "passed on the GPU, in 1 s"
 EOF
 cat > "$play/cases" << 'EOF'

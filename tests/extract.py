@@ -13,7 +13,7 @@ of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main progr
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and
 for the compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the
-output. Starting from the launcher, every declaration is taken whose name occurs in a declaration taken before.
+output. The output has the launcher and, repeatedly, each declaration whose name occurs in the output.
 Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that only
 their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
 code reads."""
@@ -43,8 +43,8 @@ SHAPES = {
 
 OTHERS = ("k", "vocabulary", "stride", "among")
 
-# Shorter replacements for functions that cache values for many kernels: these cache them for one kernel on one
-# device.
+# Shorter replacements for functions of the header that cache values of many kernels. A replacement caches the
+# values of one kernel on one device.
 SHORTER = {
     "kbki_once": """\
 // Caches the values that the runtime reports for kernels on one device, in one thread.
@@ -1425,8 +1425,8 @@ class Plain:
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
     def explicit_arguments(self):
-        """Writes template arguments that calls deduced from the pointer to a kernel, because the kernel loses the
-        struct parameter."""
+        """Writes template arguments in calls of functions that take a pointer to a kernel. The calls can no longer
+        deduce these arguments, because the struct parameter of the kernel was replaced."""
         for item in self.items:
             if item.macro is not None:
                 continue
@@ -1521,7 +1521,8 @@ class Plain:
 
     @staticmethod
     def substitute(body, name, own):
-        """Only if the struct is used in no other way, each `name.member` becomes the parameter for this member."""
+        """Replaces each `name.member` by the parameter for this member. If the body uses the struct in another
+        way, changes nothing and returns False."""
         places = []
         for i, t in enumerate(body):
             if t.text != name or t.kind != "name" or body[i - 1].text in (".", "->", "::"):

@@ -191,7 +191,7 @@ def scaled(value, unit):
 def floor(key, work, evidence):
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
-        return '    no floor: %s is the limit' % OTHER_LIMITS[op]
+        return '    no floor from bytes or operations: %s limits the time' % OTHER_LIMITS[op]
     flops, size = work[key]
     rate = 'e4m3' if op == 'matmul_e4m3' else dtype if op in ('matmul', 'bmm', 'attention') else 'f32'
 
@@ -326,7 +326,7 @@ def rewritten(text, rungs, evidence, work, problems):
         i = end + 1
     for key in LADDERS:
         if key not in seen:
-            problems.append('no card shows the measurement of %s %s in %s' % key)
+            problems.append('no card (generated comment with measurements) shows %s %s in %s' % key)
     for key in rungs:
         if not any(k[:2] == key for k in LADDERS):
             problems.append('tests/ladder.py names no shape for %s %s' % key)
@@ -405,7 +405,7 @@ def order(text, rungs, problems):
 
 
 def sections(text, kernels, problems):
-    found = {}  # operation: whether each of its sections ends the teaching rungs
+    found = {}  # operation: for each of its sections, whether the section marks the end of the teaching rungs
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
                     for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
@@ -427,7 +427,7 @@ def words(text, rungs, problems):
         if not m or not m[2]:
             continue
         prose = m[1] in ('attention', 'host', 'vendor') or (prose and not m[1])
-        plain, _, reserved = re.sub(r'\([^()]*\)', '', m[2]).partition('Reserved, no row bears them:')
+        plain, _, reserved = re.sub(r'\([^()]*\)', '', m[2]).partition('Reserved, used by no variant:')
         listed |= set(re.findall(r'\w+', plain)) - {'copies', 'allocations'} if prose else {plain.split()[0]}
         kept |= set(re.findall(r'\w+', reserved))
     used = {r.name for all_ in rungs.values() for r in all_}

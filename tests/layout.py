@@ -17,7 +17,7 @@ import sys
 STAGES = ['foundation', 'declare', 'plan', 'measure', 'judge', 'record', 'render', 'program']
 NO_OPTIONS = {'measure', 'judge', 'record', 'render'}  # stages that do not know the command line's options
 ANYWHERE = {'ptx'}  # data
-BUDGET = {'kbench.h': (13500, 700000), 'kbench_report.h': (7000, 335000), 'kbench_inspect.h': (2500, 125000), 'kbench_kernels.cuh': (16650, 920000)}  # lines, bytes
+BUDGET = {'kbench.h': (13500, 700000), 'kbench_report.h': (7000, 335000), 'kbench_inspect.h': (2500, 125000), 'kbench_kernels.cuh': (15820, 920000)}  # lines, bytes
 PREFIX = {'kbench.h': r'(KB|KBI|KBENCH|kb|kbi)(_|$)|_(DEFAULT|GNU)_SOURCE$', 'kbench_report.h': r'(KBI|KBENCH)_', 'kbench_inspect.h': r'(KBI|KBENCH)_', 'kbench_kernels.cuh': r'(KBK|KBKI|kbk|kbki)_|KBENCH_KERNELS_CUH$'}
 
 
@@ -71,7 +71,7 @@ def check(path):
             if STAGES.index(stage) < last:
                 found.append(f'>>{tag} ({stage}) is out of the order of the stages')
             last = max(last, STAGES.index(stage))
-    # where each function is defined, and which functions are declared or called before
+    # finds the line that defines each function, then the calls of functions that a later stage defines
     stage_of, where = {}, {}
     ends = [s[2] for s in behind[1:]] + [len(lines)]
     for (tag, stage, at), end in zip(behind, ends):

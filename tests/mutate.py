@@ -35,7 +35,7 @@ NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/p
 # options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
-PARTLY, WHOLLY = 1, 2  # part of a line that was executed; PARTLY: for example "if (a) f();" without f()
+PARTLY, WHOLLY = 1, 2  # whether all of a line was executed; PARTLY: for example "if (a) f();" without f()
 KINDS = "plus times less equal logic not number bool return break index swap delete minmax".split()
 REPLACED = {"+": ("plus", "-"), "-": ("plus", "+"), "+=": ("plus", "-="), "-=": ("plus", "+="), "++": ("plus", "--"),
             "--": ("plus", "++"), "*": ("times", "/"), "/": ("times", "*"), "*=": ("times", "/="),
@@ -54,8 +54,8 @@ TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
-# The compiler CC of the tests: a program with a mutant is built once for all tests, and a file without the header
-# once for all mutants.
+# The compiler CC of the tests. It builds a program with a mutant once for all tests. It builds a file that does
+# not include the header once for all mutants.
 COMPILER = """#!/bin/sh
 key= to= source= last=
 for a; do
@@ -64,7 +64,7 @@ for a; do
     last=$a
 done
 case $key in *" -c "*|*.d/*) to= ;; esac # object files, and sources that a test has just written, are not stored
-case $key in *" -shared "*) # in a library without kbench.h, signal handlers would replace the program's
+case $key in *" -shared "*) # the signal handlers of dumps.c would replace those of the program
     grep -q kbench "$source" || MUTATE_COVERAGE= ;;
 esac
 if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" -x none $MUTATE_COVERAGE; fi
@@ -200,7 +200,8 @@ class Source:
         return depth < 0 and self.declares(k)
 
     def allocated(self, i):
-        """A term of an allocated or declared size: no test can detect that memory is larger than needed."""
+        """Returns whether token i is a term of an allocated size. Such a term is not mutated, because no test can
+        detect that memory is larger than needed."""
         depth, k = 0, i
         while k > self.start_of[i] and self.tokens[i - 1].text in "+*,(":
             k -= 1
@@ -546,8 +547,8 @@ class Tests:
         return {to[n]: count for n, count in lines.items() if n in to}
 
     def passes(self, name, bench, how):
-        """The test runs without a mutation when it first fails on a mutant, then not again for this version of the
-        header."""
+        """Returns whether a test passes without a mutation. The test runs in the first call for a version of the
+        header; if it passes, later calls use this result."""
         old, key = self.learnt[name], how or "passed"
         if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)

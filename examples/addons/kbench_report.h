@@ -322,7 +322,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
         kbi_error("%s:%lld: %s, not '%c'. This file was not written by --json or --jsonl, or it was changed.",
                   r->path, (long long)r->line, what, c);
     else
-        kbi_error("%s:%lld: %s, not byte 0x%02x. This file was not written by --json or --jsonl, or it was changed.",
+        kbi_error("%s:%lld: %s; found byte 0x%02x. This file was not written by --json or --jsonl, or it was changed.",
                   r->path, (long long)r->line, what, (unsigned)c);
     return false;
 }
@@ -1092,7 +1092,7 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
     return false;
 }
 
-// Appends the differences that prevent a comparison of times: "GPU (A, B), CPU (C, D)". Returns false if the times
+// Appends the differences that prevent a comparison of times: "GPU (A; B), CPU (C; D)". Returns false if the times
 // are comparable.
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
@@ -1102,7 +1102,7 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
         const char *x = kbi_env_value(a, i, one), *y = kbi_env_value(b, i, other);
         if (!kbi_env_off(i, x, y)) continue;
         bool build = kbi_env_keys[i].how == KBI_ENV_BUILD;
-        kbi_putf(what, "%s%s (%s, %s)", what->n ? ", " : "", kbi_env_keys[i].words,
+        kbi_putf(what, "%s%s (%s; %s)", what->n ? ", " : "", kbi_env_keys[i].words,
                  build ? kbi_env_build(x, one)
                  : x   ? x
                        : "none",
@@ -1741,21 +1741,21 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
         kbi_putf(line, "More memory: %lld of %lld case%s", (long long)a->more, (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else if (a->improved || a->less)
-        kbi_putf(line, "Better: none of %lld case%s is slower by more than %s", (long long)a->compared,
+        kbi_putf(line, "Better: %lld case%s compared, none slower by more than %s", (long long)a->compared,
                  a->compared == 1 ? "" : "s", limit);
     else if (a->open)
-        kbi_putf(line, "Not certain: no regression was found in %lld case%s", (long long)a->compared,
+        kbi_putf(line, "Not certain: %lld case%s compared, no regression found", (long long)a->compared,
                  a->compared == 1 ? "" : "s");
     else
-        kbi_putf(line, "No change: no case of %lld changed by more than %s", (long long)a->compared, limit);
+        kbi_putf(line, "No change: 0 of %lld cases changed by more than %s", (long long)a->compared, limit);
     if (a->worst) {
         kbi_putf(line, ", at worst %s (", kbi_show_change(a->worst->log, number));
         kbi_clean(line, a->worst->after->name);
         kbi_puts(line, ")");
     }
-    if (a->regressed) kbi_count_words(line, a->more, "with more memory");
+    if (a->regressed) kbi_count_words(line, a->more, "using more memory");
     kbi_count_words(line, a->improved, "faster by more than --threshold");
-    kbi_count_words(line, a->less, "with less memory");
+    kbi_count_words(line, a->less, "using less memory");
     kbi_count_words(line, a->open, "not certain");
     kbi_count_words(line, a->broken, "newly failed");
     kbi_count_words(line, a->recovered, "failed before");

@@ -768,7 +768,8 @@ class Operation:
             raise Error(f"{self.name} needs {missing[0]}=, a number.")
         if chosen.get("layout", "nn") not in _LAYOUTS:
             raise Error(
-                f"{self.name}: layout='{chosen['layout']}' is unknown; one of nn, nt (B is N x K), tn (A is K x M)"
+                f"{self.name}: layout='{chosen['layout']}' is unknown. "
+                "Valid values: nn, nt (B is N x K), tn (A is K x M)"
             )
         if not 0 <= chosen.get("p", 0) <= 1:
             raise Error(f"{self.name}: p={chosen['p']} is not a probability")
@@ -1318,7 +1319,7 @@ class Kernel(Operation):
             )
             raise Error(
                 f"{self.name} {self.implementation} takes {', '.join(self.dtypes)}, not {fit.dtype}"
-                + (f"; implementations in {fit.dtype} are {others}" if others else "")
+                + (f". Implementations for {fit.dtype}: {others}" if others else "")
             )
         _whole(self, fit, launch=True)
         if self.name in ("h2d_run", "d2h_run") and any(v.kind != "torch" for v in fit.views):
@@ -1875,7 +1876,7 @@ def _plan(
 ) -> List[Tuple[str, str, Any]]:
     """Raises Error for unknown names, and if there is nothing to compare."""
     if sizes not in _SIZES_OF:
-        raise Error(f"sizes='{sizes}' is unknown; one of {', '.join(_SIZES_OF)}")
+        raise Error(f"sizes='{sizes}' is unknown. Valid values: {', '.join(_SIZES_OF)}")
     for o in _NO_PEERS:
         if operations and o in operations:
             raise Error(f"{o} has no peers in Python. The suite in CUDA times it: examples/suite.cu --op {o}")
@@ -1913,7 +1914,7 @@ def _plan(
             if wrong:
                 raise Error(f"unknown axis '{wrong[0]}'; nearest is '{_nearest(wrong[0], known)}'")
             if axes.get("layout", "nn") not in _LAYOUTS:
-                raise Error(f"layout='{axes['layout']}' is unknown; one of {', '.join(_LAYOUTS)}")
+                raise Error(f"layout='{axes['layout']}' is unknown. Valid values: {', '.join(_LAYOUTS)}")
         names = operations or {n for names, _, _ in _RUNS for n in names.split(",")}
         order = list(dict.fromkeys(k.operation for k in kernels if k.operation in names))
         for name in order:

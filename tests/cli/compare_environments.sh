@@ -42,7 +42,7 @@ check_not_err "--compare: the gate is on" 'not compared'
 run "$prog" --compare "$tmp/b.json" "$tmp/d.json" --fail-on noise
 check_rc "--compare of two processors" 4
 check_out "--compare marks what turned the gate off" '^ \* cpu: Abacus 2000 -> Abacus 3000$'
-check_err "--compare: the gate is off" 'CPU \(Abacus 2000, Abacus 3000\)\. Their times are not compared'
+check_err "--compare: the gate is off" 'CPU \(Abacus 2000; Abacus 3000\)\. Their times are not compared'
 run "$prog" --load "$tmp/c.json" --baseline "$tmp/b.json" --fail-on never
 check_out "--baseline names it" '^ - host: one -> two$'
 

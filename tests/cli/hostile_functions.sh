@@ -52,7 +52,7 @@ run env HOSTILE_TWICE=1 timeout 20 "$tmp/hostile" $options --op first
 check_rc "a main that calls kb_main again" 0
 check_same "a main that calls kb_main again: both run" "$(grep -c '^first good' "$out")" 2
 
-# longer than the time limit: no case may get TIMEOUT
+# The supervisor and the worker are stopped until the time limit has passed. The case must not get TIMEOUT.
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 "$tmp/hostile" --iters 30 --warmup 1 --timeout 4s --no-progress --op takes_long --json "$tmp/stop.json" > "$tmp/stop.out" 2>&1 < /dev/null &
 pid=$!

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Tests pages and figures of artificial records: well-formed, no text such as nan in place of numbers, and the same
-after reading the page back.
+"""Tests pages and figures of artificial records. The files must be well-formed and must have no text such as nan in
+place of a number. The tool must print the same table from a page as from the file of records.
 
     html_pages.py TOOL FOLDER RECORDS...    a line for each kind of records: "ok KIND", or what is wrong
 
-For each kind of records, "make test" draws three of the eleven kinds of figures: other figures for the next kind of
-records. "make test-all" (TEST_ALL) draws all kinds of figures for each kind of records.
+"make test" draws up to three of the eleven kinds of figures for each kind of records. Successive kinds of records get
+different kinds of figures. "make test-all" (TEST_ALL) draws all kinds of figures for each kind of records.
 """
 import copy
 import html.parser

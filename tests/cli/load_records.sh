@@ -100,6 +100,6 @@ check_out "schema 1" 'kbench [0-9.]* H200 sm_90'
 check_out "schema 1" '8 cases: 8 ok'
 run "$tmp/empty" --load "$tmp/a.json" $old
 check_rc "two machines" 0
-check_err "two machines" 'times that cannot be compared with each other: backend \(cuda, cpu\)'
+check_err "two machines" 'times that cannot be compared with each other: backend \(cuda; cpu\)'
 check_same "said once" "$(grep -c 'cannot be compared with each other' "$err")" 1
 finish

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
         if (!getenv("AGAIN")) setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");
     }
-    if (strcmp(how, "cleared") == 0) { // the worker's mark included
+    if (strcmp(how, "cleared") == 0) { // the environment loses the worker's mark, too
         if (!getenv("AGAIN"))
             clearenv(), setenv("MAINS", how, 1), setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");

@@ -155,7 +155,8 @@ if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum
 if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
 if grep -q dram "$tmp/ncu.md"; then fail "Markdown output must not contain metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
-# by hand, after its folder was deleted
+# by_hand writes the command that --ncu printed to a script. The temporary folder of the command was deleted, so
+# the script uses files in $TMPDIR.
 by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_PROFILED=[^ ]*|KBENCH_PROFILED=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
 by_hand
 check "the command by hand" sh "$tmp/by_hand"

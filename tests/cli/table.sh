@@ -12,8 +12,8 @@ reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"
 
-# same WHAT WIDTH RUN SHOW: `table` with the options RUN and, from its records, `shows` with the options SHOW print
-# the same table
+# same WHAT WIDTH RUN SHOW: runs `table` with the options RUN, and `shows` with the options SHOW on the records of
+# this run. Both must print the same table.
 same() {
     what=$1 width=$2
     COLUMNS=$width run "$tmp/table" $3 --json "$tmp/table.json"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests launchers with invalid arguments and sizes of 0: tests/gpu/kernels.cu --faults, linked with a simulated
-# CUDA runtime (runtime.cpp). The runtime simulates a GPU with all instructions, then a program compiled for
-# compute capability 7.5, which may launch no kernel that needs newer instructions.
+# CUDA runtime (runtime.cpp). In the first run, the GPU has all instructions. In the second run, the runtime reports
+# that the kernels were compiled for compute capability 7.5. Launchers must then launch no kernel that needs newer
+# instructions.
 # only in make test-all
 . tests/lib.sh
 

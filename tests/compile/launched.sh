@@ -24,8 +24,9 @@ check_rc "kernels --count" 0
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
 if [ "$all" -gt 0 ]; then pass; else fail "the program contains no kernels"; fi
-# exceptions: kernels for void only answer for which compute capability they were compiled; tests/gpu/hopper.cu
-# launches the configurations of "select"
+# Two kinds of kernels are exempt. Kernels with the template argument void are never launched: their attributes
+# tell for which compute capability the program was compiled. tests/gpu/hopper.cu launches the configurations of
+# "select".
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<' | sed 's/^kernel 0 //' > "$tmp/never_here"
 # exception: kernels for a GPU with less shared memory, which a second run simulates
 RUNTIME_SHARED=101376 RUNTIME_LOG=$tmp/less "$tmp/kernels" --count --op attention > /dev/null

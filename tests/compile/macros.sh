@@ -30,7 +30,7 @@ EOF
         if ! python3 $here/macros.py $f > "$tmp/names"; then
             fail "$f: macros.py failed"
         elif [ -s "$tmp/names" ]; then
-            fail "$f: names in capitals without a prefix (line name times): $(tr '\n' ';' < "$tmp/names")"
+            fail "$f: names in capitals without a prefix (line, name, number of occurrences): $(tr '\n' ';' < "$tmp/names")"
         else
             pass
         fi

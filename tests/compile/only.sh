@@ -25,8 +25,8 @@ int main(void) {
 }
 EOF
 strict="-Wall -Wextra -Wpedantic -Werror -I."
-# built WHAT WANTED COMPILER...: checks that the program built by the command COMPILER... prints its operations and
-# the types of the first one as WANTED
+# built WHAT WANTED COMPILER...: builds a program with the command COMPILER... and checks that the program prints
+# WANTED: its operations, and the types of the first operation
 built() {
     name=$1 want=$2 && shift 2
     check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"

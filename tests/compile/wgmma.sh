@@ -97,9 +97,9 @@ for type in __half __nv_bfloat16 float; do
     if grep -qE "entry function '.*kbki_wg_ring_k.*($mangled)" "$tmp/products.log"; then pass; else fail "products: none of $type"; fi
 done
 clean attention 'kbki_fa_k|kbk_attention_fwd_(flashws|pingpong)_k' 28
-clean backward 'kbk_attention_bwd_flashws_k' 8
+clean backward 'kbk_attention_bwd_flashws_k' 4
 trap=-DKBK_TRAP_AFTER=2 # also with the clock that ends a wait
-clean backward 'kbk_attention_bwd_flashws_k' 8
+clean backward 'kbk_attention_bwd_flashws_k' 4
 trap=
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not reported"; fi

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts comparisons that call equal implementations different, and slower implementations that are detected, in
-records of equal_implementations.c.
+"""Evaluates records of equal_implementations.c. Counts the comparisons that report a difference of equal
+implementations, and the comparisons that find a slower implementation.
 
     python3 tests/cpu/equal_implementations.py build/equal_implementations OUT.json --full|--short [OPTION ...]
 
 The script writes every comparison, without samples, to OUT.json. The exit code is 1 if a limit is missed. With
---full, at least 200 comparisons of equal implementations are required, and at most 5 % of them may be called
-different. Of the implementations that are 5 % slower and take at least 1.5 us, at least 95 % must be found; this
+--full, at least 200 comparisons of equal implementations are required, and at most 5 % of them may report a
+difference. Of the implementations that are 5 % slower and take at least 1.5 us, at least 95 % must be found; this
 limit applies only if other programs used less than 2 % of the processors. With --short, at least 30 comparisons of
-equal implementations are required. With --short, the test fails if a true rate of 5 % would give this number of
-false differences in fewer than 1 of 1,000 runs; slower implementations are only counted.
+equal implementations are required. With --short, slower implementations are only counted, and the limit for
+reported differences is wider: the test fails if the number of differences has a probability below 0.001 at a true
+rate of 5 %.
 """
 import json
 import math
@@ -64,7 +65,7 @@ faults = []
 if n < (200 if full else 30):
     faults.append("only %d comparisons" % n)
 if (k > 0.05 * n) if full else (chance < 0.001):
-    faults.append("%d of %d equal implementations called different" % (k, n))
+    faults.append("%d of %d comparisons of equal implementations reported a difference" % (k, n))
 if full and max(waited, stolen) < 2 and len(missed) > 0.05 * len(five):
     faults.append("%d of %d implementations that are 5 %% slower were not found" % (len(missed), len(five)))
 faults += ["%s failed: %s" % (r["name"], r.get("message")) for r in rows if r["status"] == "failed"][:5]

@@ -21,7 +21,7 @@ fi
 run python3 tests/gpu/accuracy.py "$tmp"
 cat "$out"
 # On an H200, the medians over processes of 49 of 52 cases are within the limit. The error of a copy of 64 MiB is up
-# to 3 times the limit, because the second event waits until the copy's last lines are written.
+# to 3 times the limit, because the second event waits until the last cache lines of the copy are written.
 within=$(sed -n 's/^\([0-9]*\) of \([0-9]*\) within max(0.15.*/\1 \2/p' "$out")
 worst=$(sed -n 's/.*worst \([0-9.]*\) of the bar.*/\1/p' "$out")
 check_same "nine of ten within the bar" "$(echo "$within" | awk '{ print ($2 > 0 && $1 >= 0.9 * $2) }')" 1

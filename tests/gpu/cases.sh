@@ -55,7 +55,7 @@ done
 check_says() { if grep -q "^$2 .*$3" "$tmp/$1.rows"; then pass; else fail "$1 $2: does not say '$3': $(grep "^$2 " "$tmp/$1.rows")"; fi; }
 check_says p09 malloc_free_inside 'cudaMalloc, call 1 of the block'
 check_says p09 stream_sync 'cudaStreamSynchronize, call 2 of the block'
-check_says p04 some_fail 'cudaLaunchKernel of nothing, call 1 of the block: it failed (cudaError'
+check_says p04 some_fail 'cudaLaunchKernel of nothing, call 1 of the block, failed (cudaError'
 check_says p01 nojoin 'cudaLaunchKernel of spin, call 2 of the block: its work went to another stream'
 check_says p03 g1 'cudaGraphLaunch in the block'
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts, for each cache mode, comparisons that call equal implementations different, and slower implementations
-that are detected, in records of equal_implementations.cu.
+"""Evaluates records of equal_implementations.cu. Counts, for each cache mode, the comparisons that report a
+difference of equal implementations, and the comparisons that find a slower implementation.
 
     python3 tests/gpu/equal_implementations.py build/equal_implementations OUT.json [cold hot rotate]
 
-The script writes every comparison, without samples, to OUT.json. With --rotate, at most 64 copies of the data must
-exceed twice the L2 cache, so the mode rotate uses larger sizes than cold and hot (at least 3/4 Mi elements, or
-products of 512 x 512). The number of sizes is the same in all modes.
+The script writes every comparison, without samples, to OUT.json. With --rotate, kbench makes at most 64 copies of
+the data, and the copies together must exceed twice the size of the L2 cache. The mode rotate therefore uses larger
+sizes than cold and hot: at least 3/4 Mi elements, or products of 512 x 512 matrices. The number of sizes is the
+same in all modes.
 """
 import json
 import subprocess

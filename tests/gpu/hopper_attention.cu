@@ -67,8 +67,7 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     const char* why = kbki_attn_back_args(a, &io);
     if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, 64, Stay>(io, st)
-                           : kbki_fab_launch<T, 128, Stay>(io, st);
+    return a->s.cols == 64 ? kbki_fab_launch<T, 64>(io, Stay, st) : kbki_fab_launch<T, 128>(io, Stay, st);
 }
 // For d = 128, this function selects flashmma's configuration for GPUs that have less shared memory than this GPU.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {

@@ -155,8 +155,8 @@ def has_triton():
 
 
 def judging(mine, others):
-    """A worker process: its first reply says whether it has a GPU. It prepares everything that all functions need
-    before the first request."""
+    """Runs a worker process. It first reports whether it has a GPU. Before it receives a request, it imports the
+    modules and makes the inputs that all functions use."""
     for end in others:
         end.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits through the judge's finally blocks
@@ -336,7 +336,8 @@ def markdown(rows):
 
 
 def steps(kept):
-    """The slowest step first, with the function for which it took longest."""
+    """Yields a table of the steps, the slowest step first. Each line ends with the function that spent most time
+    in the step. Yields one line for each of the five slowest functions after the table."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():

@@ -186,10 +186,11 @@ static double one_of_three(const job* j) {
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
-/* Returns whether an infinite statistic, scale or gradient gives equal infinities and NaN in every algebraic form
-   of the formula. Returns false for two inputs: rstd of a row with few columns, and the scale of matmul_e4m3. If
-   all values of a short row have one sign, no sum over that row is NaN. The sign of the sum that a scale
-   multiplies depends on rounding. */
+/* Returns whether the tests may set x (a statistic, a scale or a gradient) to infinity. They may if the outputs
+   have the same infinities and NaN for every algebraic form of the operation's formula. Two inputs are excluded.
+   The first is rstd of a row with few columns: if all values of the row have one sign, a sum over the row is
+   infinite instead of NaN. The second is a scale of matmul_e4m3: the sign of an infinite output is that of the sum
+   before scaling, which depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;

@@ -54,8 +54,8 @@ def near(what, got, want, dtype):
 
 
 def in_double(contest, operation):
-    """Returns the outputs by name that PyTorch computes in double precision from the same inputs; None if PyTorch
-    lacks the operation."""
+    """Returns {name: output} with the outputs that PyTorch computes in double precision from the same inputs.
+    Returns None if PyTorch lacks the operation."""
     peer = kk._PeerFunctions(contest)
     forward = peer._forward()
     if forward is None or operation.operation == "dropout":
@@ -268,8 +268,8 @@ def one_gradient(k, dtype, more):
 
 
 def losses():
-    """loss.mean() gives all rows the same incoming gradient, by which the kernel multiplies the gradient of each
-    row."""
+    """Tests loss.mean().backward(): autograd passes the same incoming gradient for the loss of every row, and the
+    kernel must multiply the gradient of each row by it."""
     x = torch.randn(24, 50, device="cuda", requires_grad=True)
     t = torch.randint(0, 50, (24,), device="cuda")
     t[3] = -100

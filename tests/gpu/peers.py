@@ -118,7 +118,8 @@ def kbench(program, *options):
 
 
 def nvbench(program, *options):
-    """Returns the summaries by kbench's names of the cases, the seconds of the run, and nvbench's version."""
+    """Returns a dictionary, the duration of the run in seconds, and nvbench's version. The dictionary has the
+    summaries of each case under the name that kbench gives the case."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nvbench.json")
         done, wall = run([program, "--json", path, *options])

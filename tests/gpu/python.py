@@ -104,7 +104,7 @@ def times_from_c(library, files):
             found.append(json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout))
     heads = ("C us", "Python", "+ torch", "do_bench", "triton", "profiler")
     print(f"{'n':>10}" + "".join(f"{head:>10}" for head in heads) +
-          "   times of each process by C, by Python, by Python + torch")
+          "   times of each process: in C, in Python, in Python with torch")
     for i, n in enumerate(sizes):
         of_c, of_python = [1e3 * run[i]["time_ms"] for run in runs], [run[i] for run in of_process["--plain"]]
         beside = [[run[i][k] for run in of_process["--times"]] for k in range(4)]
@@ -139,8 +139,8 @@ def contests():
             for r in (b, c):
                 n += 1
                 different += r.verdict in ("FASTER", "SLOWER")
-    print(f"equal functions: {different} of {n} called different")
-    check(f"equal functions: {different} of {n} called different", n == 60 and different <= 0.05 * n)
+    print(f"equal functions: {different} of {n} comparisons report a difference")
+    check(f"equal functions: {different} of {n} comparisons report a difference", n == 60 and different <= 0.05 * n)
     slow = kbench.compare({"once": lambda x: torch.add(x, 1, out=out),
                            "twice": lambda x: (torch.add(x, 1, out=out), torch.add(x, 1, out=out))[1]}, (x,))
     check("twice the work is SLOWER", slow[1].verdict == "SLOWER", flags(slow[1]))
@@ -231,17 +231,17 @@ def words():
                     (copies, "TRANSFER"), (mallocs, "SYNC_INSIDE"), (mallocs_async, "ALLOC_INSIDE")):
         r = kbench.compare({f.__name__: f}, (x,))[0]
         check(f"{f.__name__}: {want}", r.time_ms is None and any(w in r.flags for w in want.split()), flags(r))
-    # if torch raises an error itself, the error is the reason
+    # torch may raise an error before kbench detects the copy; the message then quotes torch's error
     r = kbench.compare({"copies_by_torch": copies_by_torch}, (x,))[0]
     said = "TRANSFER" in r.flags or "SYNC_INSIDE" in r.flags or "Cannot copy between CPU and CUDA" in (r.message or "")
     check("copies_by_torch", r.time_ms is None and said, flags(r))
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
     check("a wrong result", bad[1].time_ms is None and "VERIFY_FAIL" in bad[1].flags, flags(bad[1]))
-    check("of two functions, the right one", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
+    check("a right function has a time", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
     said = "allocates 1 block by torch's caching allocator" in (bad[0].message or "")
-    check("what it allocates", said, flags(bad[0]))
+    check("the message names the allocation", said, flags(bad[0]))
     r = kbench.time(lambda x: torch.add(x, 1, out=out), x)
-    check("what allocates nothing", r.time_ms is not None and "allocates" not in (r.message or ""), flags(r))
+    check("a function that allocates nothing", r.time_ms is not None and "allocates" not in (r.message or ""), flags(r))
 
 
 def main():

@@ -131,7 +131,8 @@ __device__ unsigned long long nanoseconds() {
 }
 __device__ unsigned this_block() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __device__ bool first_thread() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-// to be called by every thread block that may be the first to start, or (ends) the last to end
+// Every thread block that may be the first to start must call begins(). Every thread block that may be the last to
+// end must call ends().
 __device__ void begins(unsigned slot) {
     if (!first_thread() || this_block() >= 264) return;
     atomicMin(&stamps[slot][0], nanoseconds());

@@ -37,6 +37,6 @@ for mode in "--cold" "--hot" "--cold --timer cupti"; do
     different=$((different + $(field verdict | grep -c 'FASTER\|SLOWER')))
     field verdict | grep 'FASTER\|SLOWER'
 done
-echo "$different of $comparisons comparisons of equal functions called different"
+echo "$different of $comparisons comparisons of equal functions reported a difference"
 check_same "at most one comparison of twenty" "$((different * 20 <= comparisons))" 1
 finish

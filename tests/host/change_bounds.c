@@ -239,7 +239,7 @@ static void test_compared_rounds(void) {
         CHECK_REAL(widest, se * kbi_student_quantile(0.975, rounds - 1), 1e-9);
         CHECK(of[0].evidence == KBI_EVIDENCE_ROUNDS && of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_NO_VERDICT);
     }
-    // the second case has a time in both sets, but only one of its rounds does
+    // the second case has a time in both sets of records, but only one of its rounds has a time in both sets
     after[1].status = KB_OK;
     double logs[16];
     for (int k = 0; k < 8; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[8 + k] = k ? NAN : 0.5;
@@ -413,10 +413,10 @@ static void test_machines(void) {
     kb_result a = blank("a", 1), b = blank("a", 1), other = blank("b", 1);
     a.backend = "cuda", b.backend = "cpu", a.gpu = "G", a.driver = "1", b.driver = "2", a.cpu = "P", b.cpu = "Q";
     kbi_text what = KBI_BLANK;
-    CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "backend (cuda, cpu), CPU (P, Q)") == 0);
+    CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "backend (cuda; cpu), CPU (P; Q)") == 0);
     b.backend = "cuda";
     CHECK(kbi_env_differs(&a, &b, &what));
-    CHECK_STR(what.s, "backend (cuda, cpu), CPU (P, Q), GPU (G, none), CPU (P, Q)");
+    CHECK_STR(what.s, "backend (cuda; cpu), CPU (P; Q), GPU (G; none), CPU (P; Q)");
     b.gpu = "G", b.driver = "1", b.cpu = "P";
     CHECK(!kbi_env_differs(&a, &b, &what));
     kbi_text_free(&what);

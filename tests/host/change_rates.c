@@ -17,8 +17,8 @@ static void show(const char* format, ...) {
     va_end(rest);
 }
 
-// Returns the tolerance in percent of a measured percentage with the limit `bar`: 2.33 standard errors of a
-// binomial.
+// Returns 2.33 standard errors, in percentage points, of a percentage that is measured in `of` binomial trials and
+// has the true value `bar`.
 static double slack(double bar, int of) { return 233 * sqrt(bar / 100 * (1 - bar / 100) / of); }
 static bool at_most(double percent, double bar, int of) { return percent <= bar + slack(bar, of); }
 
@@ -485,13 +485,14 @@ static void test_trends_by_hand(void) {
     CHECK_REAL(t[0].sd, 0.01 / sqrt(2.0), 1e-9);
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank(i < 6 ? "still" : "new", i == 1 || i > 5 ? 1.5 : 1), of[i] = &r[i];
-    // the three differences of the case "still" are 0, which is too few to estimate its scatter
+    // the case "still" has three differences, all 0; its scatter cannot be estimated from so few differences
     t = kbi_trends(of, 8, &n);
     CHECK_STR(t[1].last->name, "still"), CHECK_REAL(t[1].df, 2, 1e-9), CHECK(kbi_nan(t[0].sd));
     KBENCH_FREE(t);
 }
 
-// The severity depends on the change divided by the threshold for time, and by twice the threshold for memory.
+// The severity of a slowdown depends on its ratio to the threshold. The severity of a growth of memory depends on
+// its ratio to twice the threshold.
 static void test_severity(void) {
     static const struct {
         double times;

@@ -459,9 +459,9 @@ static void test_calibration(void) {
         CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
-    // Some launch configurations lengthen the event time of an empty kernel. The extra time may be the kernel's
-    // own, so it is added to the upper limit of the own time. If the time per launch in a graph is unknown or
-    // exceeds the event time, the event time is the upper limit.
+    // Some launch configurations lengthen the event time of an empty kernel. The extra time may be part
+    // of the kernel's duration, so it is added to the upper limit of this duration. If the time per launch in a
+    // graph is unknown or exceeds the event time, the event time is the upper limit.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -589,7 +589,7 @@ static void test_seen(void) {
         { cudaSuccess, cudaErrorStreamCaptureUnjoined, KB_FLAG_SIDE_STREAM, "does not wait for" },
         { cudaSuccess, cudaErrorStreamCaptureUnmatched, KB_FLAG_SIDE_STREAM, "does not wait for" },
         { cudaErrorStreamCaptureIsolation, cudaSuccess, KB_FLAG_SIDE_STREAM, "does not wait for" },
-        { cudaSuccess, cudaErrorStreamCaptureInvalidated, KB_FLAG_SYNC_INSIDE, "Which one is not known" },
+        { cudaSuccess, cudaErrorStreamCaptureInvalidated, KB_FLAG_SYNC_INSIDE, "The rejected call is unknown" },
         { cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated, KB_FLAG_SYNC_INSIDE, "cudaMalloc" },
         { cudaErrorStreamCaptureUnsupported, cudaSuccess, KB_FLAG_SYNC_INSIDE, "KB_EXPECT_NO_CAPTURE" },
         { cudaErrorStreamCaptureInvalidated, cudaSuccess, KB_FLAG_SYNC_INSIDE, "a synchronisation" },

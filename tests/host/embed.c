@@ -241,7 +241,7 @@ static void test_descriptions(void) {
         game_of(&g, 20000, 20000, 20000);
         g.descs[0].dtype = "f32", g.descs[0].samples = 10, g.descs[0].params = two, g.descs[0].n_params = 2;
         r = kb_run(&g.descs[0], spin, &g.jobs[0]);
-        CHECK_HAS(r.message, i ? "dtype is also given" : "have the same name");
+        CHECK_HAS(r.message, i ? "dtype is also given as kb_desc.dtype" : "have the same name");
         kb_result_free(&r);
     }
     for (int i = 0; i < 5; i++) {

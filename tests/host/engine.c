@@ -305,7 +305,8 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// A block no longer than reading the clock gets no time; a slightly longer one gets FLOOR.
+// A block gets no time if it takes at most as long as reading the clock. A slightly longer block gets the flag
+// FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
     for (int work = 0; work < 3; work++) {

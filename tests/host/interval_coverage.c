@@ -108,8 +108,10 @@ static void block_interval(int n, double* scratch, double* lo, double* hi) {
 }
 
 typedef struct held {
-    // In percent. percent, blocks: valid intervals of kbench, and of block medians; enough: runs whose effective
-    // sample size is large enough. width: mean width of kbench's intervals, relative to block medians
+    // percent: percentage of kbench's intervals that contain the true median
+    // blocks: percentage of the intervals from block medians that contain the true median
+    // enough: percentage of runs whose effective sample size is large enough
+    // width: mean width of kbench's intervals divided by the mean width of the intervals from block medians
     double percent, blocks, enough, width;
 } held;
 
@@ -359,11 +361,12 @@ static outcomes scatter_of(int scatter, int runs) {
 // The t interval of five processes has a coverage of 95 % only if the scatter between the processes is normal.
 // test_scatter uses five other distributions of the process times, to which kbench was not tuned. The order below
 // is that of scatter_name. The interval contains the median of 15 other processes in 97, 82, 98, 99 and 97 % of
-// the cases. It is 82 % for times that are equally often near one of two values, between which the median jumps.
+// the cases. It is only 82 % if the times of half of the processes are near a second value, because the median
+// then jumps between the two values.
 // The interval contains the mean of the distribution in 92, 94, 41, 99 and 97 % of the cases. It is 41 % if one
 // process in ten is slow: 59 of 100 sets of five processes contain no slow process. A slowdown of 2 %, which is
 // four standard deviations of a process's time, is found in 92, 100, 84, 93 and 98 % of the cases. Equal
-// implementations are never called different.
+// implementations are never reported as different.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
@@ -376,7 +379,7 @@ static void test_scatter(void) {
         CHECK_THAT(at_least(o.mean, bars[scatter].mean, o.runs), "%s: %.1f %% of intervals contain the mean", name,
                    o.mean);
         CHECK_THAT(at_least(o.next, bars[scatter].next, o.runs),
-                   "%s: %.1f %% of intervals contain the median of 15 others", name, o.next);
+                   "%s: %.1f %% of intervals contain the median of 15 other processes", name, o.next);
         CHECK_THAT(at_most(o.alarms, 5, o.runs), "%s: %.1f %% of equal implementations are called different", name,
                    o.alarms);
         CHECK_THAT(at_least(o.found, bars[scatter].found, o.runs),
@@ -397,9 +400,11 @@ enum { ARMS = 9 };
 static kbi_member arm[ARMS];
 
 typedef struct verdicts {
-    // In percent of comparisons. different: equal implementations are called different; interval: the interval of
-    // two equal implementations excludes the ratio 1; found: the slower implementation is called slower;
-    // equivalent: equal implementations get the verdict EQUIVALENT. rounds: mean number of rounds
+    // different: percentage of comparisons that report a difference of equal implementations
+    // interval: percentage of comparisons of equal implementations whose interval excludes the ratio 1
+    // found: percentage of comparisons that find the slower implementation
+    // equivalent: percentage of comparisons in which equal implementations get the verdict EQUIVALENT
+    // rounds: mean number of rounds
     double different, interval, found, equivalent, rounds;
 } verdicts;
 

@@ -406,7 +406,7 @@ static void test_declared(void) {
         const char* dtype;
         int flag;
         const char* says;
-    } flops[] = { { 225e6, 0, "f32", 0, "" }, // the counters prove between 128 and 205 million operations
+    } flops[] = { { 225e6, 0, "f32", 0, "" }, // by the counters, 128 to 205 million operations were executed
                   { 226e6, 0, "f32", 1,
                     "kb_flops declares 226.0 million operations, but the instructions did at most 205.0 million" },
                   { 226e6, 0, NULL, 1,
@@ -621,6 +621,7 @@ static void test_processes(void) {
     CHECK_INT(r.flags, noisy), CHECK_INT(r.process_ms.n, 2), CHECK_REAL(r.process_ms.of[1], 4, 0);
     CHECK_REAL(r.wall_ms, 40, 1e-12);
     fresh("wall"), kbi_judge_name_process(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
+    // the name of a process is written before an existing message
     kbi_judge_name_process(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
 }
 
@@ -682,9 +683,9 @@ static void test_rivals(void) {
         CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
     }
-    // The scatter of a ratio of two times is pooled with the scatter of ratios whose shorter time is similar. The
-    // pairs are: the baseline and its A/A control, the baseline and implementation 1, the baseline and
-    // implementation 2, implementation 2 and the fastest.
+    // Ratios of two times form a pool if their shorter times are similar. The scatter of a ratio is estimated from
+    // its pool. The pairs are: the baseline and its A/A control, the baseline and implementation 1, the baseline
+    // and implementation 2, implementation 2 and the fastest.
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 3, PROCESSES);
@@ -716,7 +717,7 @@ static void test_rivals(void) {
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->control_ns = NULL;
         if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // 0.5 ms, half of the time (1 ms)
-        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of both errors' sum: 1 % of 1 ms
+        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // sd of the sum: 1 % of 1 ms
         if (what == 10) mine->empty = 1;
         judge_group();
         const kb_result* of = &contest.of[1];

@@ -504,8 +504,8 @@ static void test_matmul_e4m3(void) {
     check(wrong == 0, "K = 0: zeros for any scale factor");
 }
 
-// A unit is an independent part of a result, such as a row. An oracle must compute the same outputs one unit per
-// call and all units in one call, without writing to NULL.
+// A unit is an independent part of a result, such as a row. An oracle must compute the same outputs whether
+// a call computes one unit or all units. It must not write to an output that is NULL.
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];

@@ -99,27 +99,27 @@ static void test_differs(void) {
         const char** of[2];
         const char *values[2], *said; // said: expected message; NULL: the times of the two records may be compared
     } rows[] = {
-        { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
-        { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
-        { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A, none)" },
-        { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1, 535.9)" },
+        { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu; cuda)" },
+        { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A; B)" },
+        { { &a.gpu, &b.gpu }, { "A", NULL }, "GPU (A; none)" },
+        { { &a.driver, &b.driver }, { "550.1", "535.9" }, "driver (550.1; 535.9)" },
         { { &a.driver, &b.driver }, { "550.1", "550.9" }, NULL },
         { { &a.driver, &b.driver }, { "550.1", NULL }, NULL },
-        { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P, Q)" },
-        { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot, cold)" },
-        { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti, events)" },
+        { { &a.cpu, &b.cpu }, { "P", "Q" }, "CPU (P; Q)" },
+        { { &a.cache, &b.cache }, { "hot", "cold" }, "cache (hot; cold)" },
+        { { &a.timer, &b.timer }, { "cupti", "events" }, "timer (cupti; events)" },
         { { &a.build, &b.build },
           { "gcc 12, optimised", "gcc 12, not optimised" },
-          "build (optimised, not optimised)" },
+          "build (optimised; not optimised)" },
         { { &a.build, &b.build },
           { "gcc 12, optimised", "gcc 13, optimised; kbench: gcc 13, not optimised" },
           NULL },
         { { &a.build, &b.build },
           { "gcc 12, optimised", "gcc 12, optimised, instrumented (ASan UBSan), CUDA; kbench: gcc 13, optimised" },
-          "build (optimised, optimised, instrumented (ASan UBSan))" },
+          "build (optimised; optimised, instrumented (ASan UBSan))" },
         { { &a.build, &b.build },
           { "gcc 12, not optimised, instrumented (gcov)", "gcc 13, not optimised, instrumented (-pg)" },
-          "build (not optimised, instrumented (gcov), not optimised, instrumented (-pg))" },
+          "build (not optimised, instrumented (gcov); not optimised, instrumented (-pg))" },
         { { &a.build, &b.build },
           { "gcc 12, optimised", "gcc 12, optimised; kbench: gcc 12, optimised, instrumented (ASan)" },
           NULL },
@@ -138,7 +138,7 @@ static void test_differs(void) {
     }
     kbi_text what = { NULL, 0, 0 };
     a.ecc = 1, b.ecc = 0;
-    CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "ECC (yes, no)") == 0);
+    CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "ECC (yes; no)") == 0);
     b.ecc = -1;
     CHECK(!kbi_env_differs(&a, &b, &what));
     kbi_text_free(&what);

@@ -272,8 +272,8 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
-    // `settled` stays unchanged after a warm-up of more than 20 times its limit, whose runs were too long to judge
-    // a steady state
+    // A warm-up of more than 20 times its time limit (0.5 s) leaves `settled` unchanged: its runs were too long to
+    // judge a steady state.
     for (int i = 0; i < 2; i++) {
         run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
@@ -458,7 +458,7 @@ static void test_guards(void) {
         p[0] = p[n - 1] = 1;
         kbi_check_guards(run), CHECK(!kbi_failed(run));
         for (int k = 0; k < 4; k++) {
-            char was = p[at[k]], says[40];
+            char was = p[at[k]], says[50];
             p[at[k]] = 1, run->m.status = KB_OK, run->m.message[0] = 0;
             snprintf(says, sizeof says, "byte %d %s", (int)(k < 2 ? -at[k] : at[k] - n + 1),
                      k < 2 ? "before the" : "after the");
@@ -742,7 +742,8 @@ static void test_units(void) {
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    // otherwise a final check needs a block called by pointer whose launches were compared
+    // Without outputs to restore, a final check requires a block called by pointer (kb_run), and a comparison of
+    // its launches.
     for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
@@ -832,7 +833,7 @@ static void test_may(void) {
                  { p, -1, 1, "fill of -1 words: the number is negative" },
                  { NULL, 0, 1, "" },
                  { NULL, 1, 1, "fill got a NULL pointer" },
-                 { p, 1, 0, "fill of words without a type" } };
+                 { p, 1, 0, "fill got words without a type" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         run->m.status = KB_OK, run->m.message[0] = 0;
         CHECK_THAT(kbi_range_valid(run, "fill", rows[i].p, rows[i].n, rows[i].size, "words") == !rows[i].message[0],
@@ -1020,8 +1021,8 @@ static void test_constant(void) {
     }
 }
 
-// A call uses its tracked blocks plus the growth of the memory pool, but at least as much as the free memory of
-// the device decreased.
+// The memory of a call is the larger of two values. One is the size of its tracked blocks plus the growth of the
+// memory pool. The other is the decrease of the device's free memory.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }

@@ -83,7 +83,7 @@ static void test_here(void) {
     CHECK(kbi_cpus_pin(&allowed));
 }
 
-// Load counts from the first sample on.
+// The load of the processors is measured from the first sample on.
 static void test_load(void) {
     kbi_measured m;
     kbi_measured_clear(&m);

@@ -341,8 +341,9 @@ static void test_counters(void) {
     // active cycles do not depend on the length of the range
     CHECK_REAL(counted(0, "tensor_pct"), 15, 0);
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // Some writes of a short kernel reach DRAM after its end, so the counters of DRAM are too low. Memory is the
-    // bound also if the rate from the measured time is close to the copy peak and no other unit is busier.
+    // Some writes of a short kernel reach DRAM after its end, so the counters of DRAM are too low. The bound is
+    // also "memory" if the traffic divided by the measured time is close to the copy peak and no other unit is
+    // busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
@@ -376,7 +377,7 @@ static void test_counters(void) {
     start("VIRTUAL_CUPTI=1 --env");
     not_said("by the counters");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
-    // The block declares first twice, then half of the counted bytes.
+    // In the first run, kb_bytes declares twice the counted bytes; in the second run, half of the counted bytes.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");

@@ -311,8 +311,8 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // --resume replaces a file whose name is a symbolic link, of which no line is kept, or which another process
-    // replaces at the same time
+    // --resume replaces a file whose name is a symbolic link in three cases: one line is kept, no line is kept, or
+    // another process replaces the file at the same time
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));

@@ -139,7 +139,7 @@ static const struct file {
     { "hello", -1, ":1: records must begin with [ or {, not 'h'" },
     { "\x7f"
       "ELF",
-      -1, "not byte 0x7f" },
+      -1, "found byte 0x7f" },
     { "42", -1, "records must begin with" },
     { "[42]", -1, "a record must begin with {, not '4'" },
     { "[[" A "}]]", -1, "a record must begin with {" },
@@ -181,7 +181,7 @@ static const struct file {
     { A ", \"message\": \"\xff\"}", -1, "is not UTF-8" },
     { A ", \"message\": \"\xc0\xaf\"}", -1, "is not UTF-8" },
     { A ", \"message\": \"\xed\xa0\x80\"}", -1, "is not UTF-8" },
-    { A ", \"message\": \"a\tb\"}", -1, "a string must end with a quotation mark on its line, not byte 0x09" },
+    { A ", \"message\": \"a\tb\"}", -1, "a string must end with a quotation mark on its line; found byte 0x09" },
     { A ", \"message\": \"\\x\"}", -1, "the escapes are" },
     { A ", \"message\": \"\\u12g4\"}", -1, "four hexadecimal digits" },
 };
@@ -365,15 +365,15 @@ static void test_env(void) {
     CHECK(!kbi_env_differs(&a, &b, &what));
     b = a, b.gpu = "H", b.driver = "590.1";
     CHECK(kbi_env_differs(&a, &b, &what));
-    CHECK_STR(what.s, "GPU (G, H)");
+    CHECK_STR(what.s, "GPU (G; H)");
     b = a, b.driver = "58.1", b.cpu = "D", b.cache = "hot", b.build = "gcc, not optimised, CUDA";
     CHECK(kbi_env_differs(&a, &b, &what));
     CHECK_STR(what.s,
-              "GPU (G, H), driver (580.1, 58.1), CPU (C, D), cache (cold, hot), build (optimised, not optimised)");
+              "GPU (G; H), driver (580.1; 58.1), CPU (C; D), cache (cold; hot), build (optimised; not optimised)");
     what.n = 0;
     b = a, b.backend = "cpu", b.gpu = NULL, b.driver = NULL;
     CHECK(kbi_env_differs(&a, &b, &what));
-    CHECK_STR(what.s, "backend (cuda, cpu)");
+    CHECK_STR(what.s, "backend (cuda; cpu)");
     kbi_text_free(&what);
 }
 

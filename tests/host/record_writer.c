@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Values read from a file of kb_write_json must equal the original values, for any strings and any decimal point
 // of the locale.
-// a program of its own: this test replaces functions of the C library.
+// a program of its own: the file replaces functions of the C library, so other tests cannot share its program.
 #include "test.h"
 #include "json.h"
 #include "guarded.h"

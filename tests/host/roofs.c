@@ -315,7 +315,7 @@ static void test_judge(void) {
     r = judged(&m, NAN, 2000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // a cache may still hold data that is so small
+    // data of 4 MB may still be in a cache
     snprintf(m.cache, sizeof m.cache, "cold");
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));

@@ -128,7 +128,7 @@ static void test_capture(void) {
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(KB_EXPECT_SYNC);
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), made[1].error = 1;
-    WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
+    WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block, failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaGraphLaunch, call 1 of the block: its work went to " NOT_WAITED);
     // Blocks with graph launches, prefetches or host functions can be timed, and a note names these calls.
@@ -177,21 +177,21 @@ static void test_words(void) {
     }
     starts(KB), call(CALL_COPY_NOW, "cudaMemcpy", KBI_STREAM_LEGACY, 0);
     WRONG(KB_EXPECT_TRANSFER, KB_FLAG_SYNC_INSIDE, "cudaMemcpy, call 2");
-    // A library call ignores kb->stream; of all its calls, kbench reports the kernel that went to the default
-    // stream.
+    // A library function ignores kb->stream. kbench reports the first CUDA call that submits work to the default
+    // stream: the launch of a kernel.
     call(CALL_ALLOC, "cudaMalloc", 0, 0), starts(KBI_STREAM_LEGACY);
     call(CALL_COPY, "cudaMemcpyAsync", KBI_STREAM_LEGACY, 0),
         call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
     call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
     starts(KB), starts(KB), made[1].error = 1;
-    WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed (cudaErrorOfSomeKind)");
+    WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block, failed (cudaErrorOfSomeKind)");
     starts(KB), made[0].error = 1;
-    WRONG(KB_EXPECT_NO_CAPTURE | KB_EXPECT_SYNC, KB_FLAG_CUDA_ERROR, "it failed (cudaErrorOfSomeKind)");
+    WRONG(KB_EXPECT_NO_CAPTURE | KB_EXPECT_SYNC, KB_FLAG_CUDA_ERROR, "failed (cudaErrorOfSomeKind)");
     starts(KB), call(CALL_FAILED, "cudaLaunchKernelExC", 0, 0)->error = 98;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernelExC, call 2");
     starts(KB), call(CALL_ALLOC, "cudaMalloc", 0, 0)->error = 2;
-    WRONG(0, KB_FLAG_ALLOC_INSIDE, "cudaMalloc, call 2 of the block: it failed");
+    WRONG(0, KB_FLAG_ALLOC_INSIDE, "cudaMalloc, call 2 of the block, failed");
     starts(KB), call(CALL_ALLOC, "cudaMalloc", 0, 0)->error = 2;
     WRONG(KB_EXPECT_ALLOC, KB_FLAG_CUDA_ERROR, "cudaMalloc");
     starts(KB), call(CALL_OTHER, "cuMemAlloc", 0, 0)->error = 2;

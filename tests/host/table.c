@@ -133,7 +133,7 @@ static void test_rates(void) {
                     " n=3                     1.000  0.10%    400.0\n");
     CHECK_INT(times("GB/s"), 1);
     CHECK_INT(times("roof"), 0);
-    // a column lasts from the first row that has its value to the last row
+    // a column is printed from the first row that has a value for it to the last row
     records[1].items_per_second = 2.5e6;
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
@@ -148,8 +148,8 @@ static void test_rates(void) {
     clear();
 }
 
-// All times of a column share a unit in which they are readable, if there is one. Otherwise a heading with another
-// unit precedes a time that is not readable, and a heading with the old unit the next time that is.
+// All times of a column share a unit if one unit makes all of them readable. Otherwise, a heading with another
+// unit is printed before each time that is not readable in the current unit.
 static void test_units(void) {
     static const struct {
         double ms[3];

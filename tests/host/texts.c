@@ -696,15 +696,16 @@ static void test_changes(void) {
         { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "Nothing was compared." },
         { 0, 0, 0, 0, 0, 0, 1, 2, 3, 4,
           "Nothing was compared, 1 newly failed, 2 failed before, 3 added, 4 removed." },
-        { 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, "Slower: 1 of 1 case by more than 5.0%, 1 with more memory." },
-        { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, "More memory: 1 of 1 case, 1 with less memory." },
+        { 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, "Slower: 1 of 1 case by more than 5.0%, 1 using more memory." },
+        { 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, "More memory: 1 of 1 case, 1 using less memory." },
         { 1, 0, 0, 1, 0, 1, 0, 0, 0, 0,
-          "Better: none of 1 case is slower by more than 5.0%, 1 faster by more than --threshold, 1 not "
+          "Better: 1 case compared, none slower by more than 5.0%, 1 faster by more than --threshold, 1 not "
           "certain." },
-        { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, "Better: none of 1 case is slower by more than 5.0%, 1 with less memory." },
+        { 1, 0, 0, 0, 1, 0, 0, 0, 0, 0,
+          "Better: 1 case compared, none slower by more than 5.0%, 1 using less memory." },
         { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
-          "Not certain: no regression was found in 1 case, 1 not certain." },
-        { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "No change: no case of 1 changed by more than 5.0%." },
+          "Not certain: 1 case compared, no regression found, 1 not certain." },
+        { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, "No change: 0 of 1 cases changed by more than 5.0%." },
         { 2, 1, 0, 1, 0, 0, 0, 0, 0, 0,
           "Slower: 1 of 2 cases by more than 5.0%, 1 faster by more than --threshold; times changed by +10.0% "
           "(geometric mean of all compared cases)." },

@@ -197,7 +197,7 @@ def pieces(lines):
 
 
 def macro_of(name, head, lines):
-    """The first list is the macro with the repeated statements."""
+    """Returns two lists of lines: the macro with the repeated statements, and the kernel, which uses the macro."""
     found = repeated(lines)
     if not found:
         return [], pieces(layout(head + lines + ["}\n"]))
@@ -259,7 +259,7 @@ def find_block(path):
     for i in range(first[0], len(lines) - 1):
         if lines[i] == "};" and lines[i + 1] == END:
             return lines, first[0], i + 1
-    stop("%s: no end of the generated lines: '};' and '%s' after line %d" % (path, END, first[0] + 1))
+    stop("%s: '};' and '%s' do not end the generated lines after line %d" % (path, END, first[0] + 1))
 
 
 def header_text(lines):

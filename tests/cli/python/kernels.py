@@ -278,7 +278,7 @@ def errors():
     says("dtype", ["takes f32, f16, bf16, not f64"], soft, OnDevice(4, 8, typestr="<f8"))
     says(
         "an element type that other kernels support",
-        ["not f32; implementations in f32 are naive"],
+        ["not f32. Implementations for f32: naive"],
         kernels["matmul", "fwd", "mma"],
         x,
         OnDevice(8, 4),
@@ -579,7 +579,7 @@ def plans():
     most = max(3 * 4 * math.prod(size) for size in sizes)
     check("sizes='small' fits in an L2 cache", len(small) > 30 and most <= 24 << 20, most)
     check("small: some", {n for n, _, _ in plan({"softmax"}, None, ["f32"], "small")} == {"softmax"})
-    says("sizes", ["sizes='tiny' is unknown; one of usual, small, compiled"], plan, None, None, None, "tiny")
+    says("sizes", ["sizes='tiny' is unknown. Valid values: usual, small, compiled"], plan, None, None, None, "tiny")
 
 
 def failing():
