@@ -2741,7 +2741,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) kbki_map_one<T, Op>(a, b, y, i);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 #define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads per CTA, `unroll` is 3 % slower
 
@@ -3919,7 +3919,7 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
     if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 // A vector of 16-bit elements uses all eight halves of a Philox block, a vector of f32 four of them.
 template <class T, int U>
@@ -4964,7 +4964,7 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        // if the mean is near 0, the error of the mean still depends on the absolute values of the elements
+        // even a mean near 0 has an error that depends on the absolute values of the elements
         if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size;
     }
 }
@@ -4974,9 +4974,8 @@ KBKI_REF(layernorm_fwd) {
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  The moments of a row are float3(mean, rest, rstd). The mean of the row is mean + rest: if the elements are
-    nearly equal, the rounding error of one f32 mean would be large relative to their deviations. s: sum of the
-    deviations from `mean`, and sum of their squares. each: 1 / (number of elements of the row). */
+/*  Moments of a row: float3(mean, rest, rstd). Its mean is mean + rest, because one f32 mean of nearly equal elements
+    is too inaccurate. s: sums of the deviations from `mean` and of their squares. each: 1 / number of elements. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
@@ -5189,7 +5188,6 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// Every warp writes its moments to all CTAs of the cluster.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5691,7 +5689,7 @@ __global__ void __launch_bounds__(512)
                      [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 /*  A thread's vectors of dy and x, and its column sums over all rows so far. Held = false: to save registers, the
     vectors are loaded again from shared memory for dx. Keep: xhat and g stay in registers until dx is computed. */
@@ -5805,13 +5803,11 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    // number of groups of threads whose column sums are added in shared memory
-    constexpr int Meeting = Threads < 32 ? 16 : Groups;
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose column sums are added in shared memory
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    // index of this thread's row in its warp
-    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0;
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // index of this thread's row in its warp
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
@@ -5864,7 +5860,6 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers of layernorm bwd and rmsnorm bwd.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -6146,7 +6141,7 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
     *out = (float)(*total / count);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 /*  Adds x, or (x - y)^2 if Inputs = 2, and divides by `count`. Each thread has U vectors of each input in flight.
     Share: threads that read inputs. The last warp takes the CTA's ticket and helps to add the partial sums. */
@@ -6255,8 +6250,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. The sum is in
-               f64, because an f32 sum stops growing at 2^24 times a term
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address (in f64, as in sum)
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
@@ -6302,7 +6296,7 @@ __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(const T* x, const T* 
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_atomic_k<T>, 0x7FFFFFFF, (const T*)a->in[1]);
@@ -6351,7 +6345,7 @@ __global__ void kbk_mse_bwd_naive_k(const T* x, const T* y, const float* g, T* d
     if (i < n) dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
@@ -6491,7 +6485,7 @@ __global__ void __launch_bounds__(128)
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 // A thread loads U vectors of each of its Rows rows before it uses the first. A vector of w serves all Rows rows.
 template <class T, int Width, int Lanes, int Rows, int U>
@@ -6540,7 +6534,6 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st);
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st);
 
-// Arguments of the launchers of weighted_sum; the forward direction uses only x, w and y.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
@@ -6564,7 +6557,6 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // Number of CTAs for a grid-stride loop over all elements.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6704,7 +6696,7 @@ __global__ void __launch_bounds__(1024)
                         [=](int64_t c, float sum) { dw[c] = kbki_type<T>::from(sum); });
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 /*  Each thread has one vector of columns, and loads of U rows in flight; `Across` threads share a row. At any
     time, all CTAs together read one contiguous part of memory. Column sums are added in a fixed order. */
@@ -6905,7 +6897,7 @@ __global__ void __launch_bounds__(256)
         if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 // A square of Width x Width elements; rows and columns are 16-byte vectors.
 template <int Width> struct kbki_square {
@@ -7083,10 +7075,9 @@ __global__ void __launch_bounds__(256)
     if (lse) lse[blockIdx.x] = p.m + p.log_sum();
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
-// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for the others, where p =
-// norm * exp(x - m), and m is the maximum or the lse of the row.
+// Gradient: unit * (p - 1) for the target, else unit * p. p = norm * exp(x - m); m: maximum or lse of the row.
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -7245,7 +7236,6 @@ template <class T> struct kbki_ce {
     float scale;
     int64_t rows, cols;
 };
-// Calls `run` with the launcher's arguments, unless an argument is wrong or the shape is empty.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7263,8 +7253,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it was launched. Most: longest row
-// in 16-byte vectors. Longer gradients are left to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
+// Returns whether kbki_cross_entropy_row_k was launched. Most: longest row in vectors; the gradient of longer rows is
+// left to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7370,7 +7360,7 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 /*  Threads: 16 or 32 per row, or 256 per piece of a row. U: vectors in flight per thread. The gradient is computed
     from `pair` (max, sum) and `scale`, or from `lse` and `g` if `pair` is NULL. */
@@ -7501,8 +7491,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     flops  5*R*V + 5*R     max 1, subtract 1, exp 1, sum 1, times scale / sum 1 per logit; per row log, + max,
                            - target logit, scale / sum, - scale
     bytes  2*R*V*s + 8*R   if a row is read only once
-    check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
-           that precedes every store of the row
+    check  as cross_entropy bwd; its targets, too. dx may be x itself
     Rungs 1 and 2 use the kernels of >>cross_entropy.
     1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
                between the kernels, because an f32 lse is too coarse for logits near 1000
@@ -7516,8 +7505,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
                at every row, the CTAs wait for each other, and the DRAM share falls
                Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
-    predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
-               rung 2 come from DRAM? */
+    predict    L2 has 50 MiB, and 132 CTAs process a row each. Does the second read of rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -7570,17 +7558,15 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Like kbki_warp_all<kbki_pair>, with one exponential per lane: an integer reduction first finds the maximum,
-// after floats are mapped to integers of the same order.
+// One exponential per lane: an integer reduction finds the maximum first, on integers in the order of the floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair (st.async) to
-    position `slot` of a table in every CTA, whose mbarrier counts the bytes; in a cluster of one CTA, it counts
-    arrivals. A cluster barrier would also wait for all stores to dx in flight. */
+/*  Exchanges (max, sum) pairs in a cluster. Each warp sends its pair (st.async) to position `slot` of a table in
+    every CTA, whose mbarrier counts bytes (one CTA: arrivals). A cluster barrier would also wait for stores to dx. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7788,8 +7774,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more loads in flight than a copy. If there are few tokens, each token has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned
-    predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
-               write of y? */
+    predict    16384 random ids of 50304. How many distinct rows are read? Which share of the traffic writes y? */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
@@ -7799,7 +7784,6 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Returns the expected number of distinct ids, if ids are uniform in the vocabulary.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7863,7 +7847,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // Vectors of y are numbered over all tokens; a row has `per`.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
@@ -7957,8 +7941,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache
-    predict    how many bytes do atomic and sorted move per element of dW that has a token, and per element without
-               one? */
+    predict    how many bytes do atomic and sorted move per element of dW, with a token and without one? */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -8025,7 +8008,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // Results of kbki_emb_order_k for kbk_embedding_bwd_sorted_k. Class c contains the ids c + (row << bits).
 struct kbki_emb_order {
@@ -8068,8 +8051,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of one class by row of dW: counts, for each token, the earlier tokens with the same id. Faster
-// than kbki_emb_walk for few tokens. The list may have any order.
+// Sorts the tokens of a class, in any order: counts, for each token, the earlier tokens with its id. For few tokens.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8386,8 +8368,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     is copied unchanged.
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
-    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
-           sum
+    check  f32 norm-wise 1e-6, 2 ulp of the sum of |terms|; f16 3e-4, bf16 2.5e-3, 1 ulp of this sum
     predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM
     traffic do the reads of `cs` cause?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
@@ -9838,7 +9819,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
     Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
@@ -10102,7 +10083,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 #define KBKI_MMA_DEPTH 64
 // Loads min(n, 8) elements of 16 bits from an address with any alignment. If 8 elements are loaded, aligned 4-byte
@@ -12993,7 +12974,7 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
 // false, writes zeros.
@@ -14546,7 +14527,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // First kernel of variants `flashmma` and `flashws`: computes, for every row, D = sum(do * o), and base = lse *
 // log2(e), which p = 2^(score - base) uses. For rows that pad the last tile, the base is infinite, so that p is
