@@ -4974,8 +4974,8 @@ KBKI_REF(layernorm_fwd) {
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  Moments of a row: float3(mean, rest, rstd). Its mean is mean + rest, because one f32 mean of nearly equal elements
-    is too inaccurate. s: sums of the deviations from `mean` and of their squares. each: 1 / number of elements. */
+/*  Moments of a row: float3(mean, rest, rstd). Its mean is mean + rest: one f32 mean of nearly equal elements is too
+    inaccurate. s: sums of the deviations from `mean` and of their squares. each: 1 / number of elements. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
@@ -6250,7 +6250,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address (in f64, as in sum)
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address; f64, as in sum
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
@@ -7253,8 +7253,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Returns whether kbki_cross_entropy_row_k was launched. Most: longest row in vectors; the gradient of longer rows is
-// left to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
+// Returns whether kbki_cross_entropy_row_k was launched. Most: longest row in vectors. Longer gradients are left to
+// kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7566,7 +7566,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
 /*  Exchanges (max, sum) pairs in a cluster. Each warp sends its pair (st.async) to position `slot` of a table in
-    every CTA, whose mbarrier counts bytes (one CTA: arrivals). A cluster barrier would also wait for stores to dx. */
+    every CTA, whose mbarrier counts bytes (one CTA: arrivals). A cluster barrier also awaits stores to dx. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -8051,7 +8051,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of a class, in any order: counts, for each token, the earlier tokens with its id. For few tokens.
+// Sorts few tokens of a class, listed in any order: counts, for each token, the earlier tokens with its id.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
