@@ -4974,8 +4974,8 @@ KBKI_REF(layernorm_fwd) {
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  Moments of a row: float3(mean, rest, rstd). Its mean is mean + rest: one f32 mean of nearly equal elements is too
-    inaccurate. s: sums of the deviations from `mean` and of their squares. each: 1 / number of elements. */
+/*  Moments of a row: float3(mean, rest, rstd). Its mean is mean + rest: one f32 mean of nearly equal elements is
+    too inaccurate. s: sums of the deviations from `mean` and of their squares. each: 1 / number of elements. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
@@ -7253,8 +7253,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Returns whether kbki_cross_entropy_row_k was launched. Most: longest row in vectors. Longer gradients are left to
-// kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
+// Returns whether kbki_cross_entropy_row_k was launched. Most: longest row in vectors. Longer gradients are left
+// to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
