@@ -2741,7 +2741,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) kbki_map_one<T, Op>(a, b, y, i);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 #define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads per CTA, `unroll` is 3 % slower
 
@@ -3919,7 +3919,7 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
     if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 // A vector of 16-bit elements uses all eight halves of a Philox block, a vector of f32 four of them.
 template <class T, int U>
@@ -4964,7 +4964,7 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        // if the mean is near 0, the error of the mean still depends on the absolute values of the elements
+        // even a mean near 0 has an error that depends on the absolute values of the elements
         if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size;
     }
 }
@@ -4974,17 +4974,15 @@ KBKI_REF(layernorm_fwd) {
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  The moments of a row are float3(mean, rest, rstd). The mean of the row is mean + rest: if the elements are
-    nearly equal, the rounding error of one f32 mean would be large relative to their deviations. s: sum of the
-    deviations from `mean`, and sum of their squares. each: 1 / (number of elements of the row). */
+/*  Moments of a row: float3(mean, rest, rstd). Its mean is mean + rest: one f32 mean of nearly equal elements is
+    too inaccurate. s: sums of the deviations from `mean` and of their squares. each: 1 / number of elements. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
 // Deviations from an infinite mean would be NaN, and so would their sum.
 __device__ __forceinline__ float kbki_finite(float v) { return isinf(v) ? 0 : v; }
-// The asm statement keeps the compiler from moving the division behind the reductions: it runs while loads are in
-// flight.
+// The asm statement keeps the division before the reductions, so that it runs while loads are in flight.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -5039,9 +5037,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-/*  Computes a row's moments from the moments of `count` warps, at most Most (Chan, Golub & LeVeque 1979). Moments
-    of a warp: float4(number of elements, mean, sum of deviations from this mean, sum of squared deviations).
-    Deviations are converted to `middle`, the mean of the calling warp: one reduction is enough. */
+/*  Combines the moments of `count` warps: float4(elements, mean, sum of deviations from this mean, sum of squared
+    deviations). Deviations are converted to the calling warp's mean `middle`: one reduction is enough. */
 template <bool Layer, int Lanes = 16, int Most = Lanes>
 __device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int count, float each, float middle) {
     float2 s = make_float2(0, 0);
@@ -5056,9 +5053,9 @@ __device__ __forceinline__ float3 kbki_warps_moments(const float4* slots, int co
     s = kbki_deviations_all<Layer, Lanes>(s);
     return kbki_moments<Layer>(middle, s, each);
 }
-/*  Each warp computes deviations from the mean of its own elements, so that one barrier is enough for mean and
-    variance. Early: w and b are loaded together with the row, which is faster if all rows are resident at the same
-    time. Otherwise other CTAs hide the latency of w and b; early loads would then only reduce the occupancy. */
+/*  Each warp centres on its own mean: one barrier for mean and variance. Early: loads w and b with the row, which
+    is faster if all rows are resident. Otherwise other CTAs hide the latency, and the registers reduce the
+    occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024,
                                   Early&& Width > 1 && Packs * Width <= 8 ? KBKI_SM_THREADS / 512 : 1)
@@ -5191,7 +5188,6 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// Every warp writes its moments to all CTAs of the cluster.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5255,8 +5251,7 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The teaching rungs end here. `onepass` uses the kernels below for short rows, and for rows that are not
-// aligned to 16 bytes or do not fit into registers.
+// ---- The teaching rungs end here. `onepass` uses the kernels below for short, unaligned or very long rows.
 
 /*  A group of `Lanes` lanes loads w, b and all of its `Rows` rows before it uses the first row. For 16-bit types,
     deviations are based on the mean of the row's first vector, which costs no reduction and is accurate enough. */
@@ -5434,8 +5429,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / Width, sms = kbki_sms();
     const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
-    // More threads per row shorten the time of a row. But with only 8 elements of 16 bits per thread, index
-    // computations take too much time, unless there are few rows.
+    // with 8 elements of 16 bits per thread, index computations take too much time, unless there are few rows
     const bool few = n.rows * by8 <= sms * 1536;
     const auto row = [&](kbki_norm_kernel<T>* kernel, int64_t threads) {
         return kbki_norm_launch(kernel, n, n.rows, threads, 0, st);
@@ -5489,8 +5483,7 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     while (size < KBKI_CLUSTER && (packs > size * 512 * per32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size);
     const int64_t by8 = kbki_threads(share, per8), by16 = kbki_threads(share, per16);
-    // w and b are loaded early only if an SM can hold two CTAs. With two CTAs per SM, clusters of 8 leave no SM of
-    // a GPC idle.
+    // early only if an SM holds two CTAs; with two CTAs per SM, clusters of 8 leave no SM of a GPC idle
     const auto early = [&](int64_t threads) {
         return threads <= 512 && n.rows * size * threads <= kbki_sms() * 1024;
     };
@@ -5546,8 +5539,7 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// Computes dx of one row; *size: magnitude of the terms of dx, which may cancel each other. For RMS normalisation,
-// mean and centre are 0.
+// Computes dx of a row. *size: magnitude of its terms, which may cancel. RMS normalisation: mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5557,8 +5549,7 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    // `wide` becomes the root mean square of xhat: 1 only if rstd was computed from x. `wide` scales the error of
-    // b, because b is multiplied by xhat in dx.
+    // root mean square of xhat, by which dx multiplies the error of b; it is 1 only if rstd was computed from x
     wide = sqrt(wide / (double)n);
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
@@ -5657,8 +5648,8 @@ __global__ void __launch_bounds__(1024)
                         [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
-// Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
-// for each CTA, its column sums for dw, then for db.
+// A thread has the same columns in every row, so their sums need no barrier. part: each CTA's sums for dw, then
+// db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5698,11 +5689,10 @@ __global__ void __launch_bounds__(512)
                      [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
-/*  A thread's vectors of dy and x in a row, and its column sums over all rows so far. Held = false: wide rows of
-    16-bit types need too many registers, so the vectors stay in shared memory and are loaded again when dx is
-    computed. Keep: xhat and g stay in registers as floats until dx is computed. */
+/*  A thread's vectors of dy and x, and its column sums over all rows so far. Held = false: to save registers, the
+    vectors are loaded again from shared memory for dx. Keep: xhat and g stay in registers until dx is computed. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
@@ -5711,8 +5701,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             // not v * rstd - mean * rstd: the rounding error of mean * rstd is large if rstd is large
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Loads vector u of dy and of x from shared memory, where x begins `room` vectors after dy, and the vectors of
-    // a thread are 512 vectors apart.
+    // Loads vector u of dy and of x (`room` vectors later) from shared memory; a thread's vectors are 512 apart.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -5773,9 +5762,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Returns the position in shared memory, in float4, of thread t's four column sums with index `four`. Even and
-    // odd indices of 16-bit types use different halves of the banks, so that neither writes nor reads have bank
-    // conflicts.
+    // Position in shared memory, in float4, of thread t's four column sums with index `four`. Even and odd indices
+    // of 16-bit types use different halves of the banks: no bank conflicts in writes and reads.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
@@ -5806,9 +5794,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  One CTA of 512 threads per SM, so that few partial column sums must be added at the end. `Threads` threads
-    process a row. The column sums of the 512 / Threads groups are added in shared memory, in a fixed order. A warp
-    of several rows continues as long as its first row exists; rows beyond the last are replaced by zeros. */
+/*  One CTA of 512 threads per SM leaves few partial sums to add at the end. `Threads` threads process a row. The
+    column sums of all groups are added in a fixed order. Rows beyond the last are replaced by zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5816,13 +5803,11 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    // number of groups of threads whose column sums are added in shared memory
-    constexpr int Meeting = Threads < 32 ? 16 : Groups;
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose column sums are added in shared memory
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    // index of this thread's row in its warp
-    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0;
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // index of this thread's row in its warp
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
@@ -5875,7 +5860,6 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers of layernorm bwd and rmsnorm bwd.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -6157,11 +6141,10 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
     *out = (float)(*total / count);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 /*  Adds x, or (x - y)^2 if Inputs = 2, and divides by `count`. Each thread has U vectors of each input in flight.
-    Share: threads of a CTA that read the inputs. The last warp reads none; one of its threads takes the CTA's
-    ticket (kbki_slot_number), and the warp helps to add the partial sums. */
+    Share: threads that read inputs. The last warp takes the CTA's ticket and helps to add the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6190,8 +6173,7 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            // A vector is summed first: adding low-precision numbers one by one to a large sum often rounds in the
-            // same direction each time.
+            // a vector is summed first: small terms added to a large sum often round in the same direction
             sum.add(part);
         }
     }
@@ -6211,8 +6193,7 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     const char* why = kbki_check_dims(&a->s);
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Sets the total to 0, runs a kernel that adds by atomics with at most `full` CTAs, and rounds the total to f32.
-// y: the second input of mse.
+// Sets the total to 0, adds by atomics with at most `full` CTAs, and rounds to f32. y: the second input of mse.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6252,8 +6233,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
-    // 8 vectors per thread (f32) or 2 (16 bits) keep enough bytes in flight per SM. Conversion of 16-bit elements
-    // takes time, so an SM has more CTAs, and a thread fewer vectors, than for f32.
+    // 16-bit elements take time to convert, so an SM has more CTAs, and a thread fewer vectors, than for f32
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6270,8 +6250,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. The sum is in
-               f64, because an f32 sum stops growing at 2^24 times a term
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address; f64, as in sum
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
@@ -6317,7 +6296,7 @@ __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(const T* x, const T* 
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_atomic_k<T>, 0x7FFFFFFF, (const T*)a->in[1]);
@@ -6366,7 +6345,7 @@ __global__ void kbk_mse_bwd_naive_k(const T* x, const T* y, const float* g, T* d
     if (i < n) dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
@@ -6475,8 +6454,7 @@ __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64
     y[row] = kbki_type<T>::from(sum);
 }
 
-// Multiplies x by a factor per column (w), or per row (dy) if ByRow. Products are in f32, because products rounded
-// to 16 bits would make their sum inaccurate.
+// Factors per column (w), or per row (dy) if ByRow. Products in 16 bits would make their sum inaccurate.
 template <class T, bool ByRow>
 __global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6507,15 +6485,13 @@ __global__ void __launch_bounds__(128)
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
-/*  A group of `Lanes` threads processes `Rows` rows at a time. Each thread loads U vectors of each row before it
-    uses the first, so that Rows * U loads are in flight. Vectors of w come from L1, once for the Rows rows. */
+// A thread loads U vectors of each of its Rows rows before it uses the first. A vector of w serves all Rows rows.
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
-    // rows that a CTA processes at the same time
-    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows;
+    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows; // rows of a CTA at a time
     __shared__ float slots[32];
     const int lane = threadIdx.x % Lanes;
     const int64_t packs = cols / Width;
@@ -6555,11 +6531,9 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     }
 }
 
-// defined in >>matmul_simt
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st);
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st);
 
-// Arguments of the launchers of weighted_sum; the forward direction uses only x, w and y.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
@@ -6583,7 +6557,6 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // Number of CTAs for a grid-stride loop over all elements.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6723,11 +6696,10 @@ __global__ void __launch_bounds__(1024)
                         [=](int64_t c, float sum) { dw[c] = kbki_type<T>::from(sum); });
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
-/*  Each thread processes the columns of one 16-byte vector, with loads of U rows in flight; `Across` threads share
-    a row. At any time, all CTAs together read one contiguous part of memory. The column sums of the 512 / Across
-    groups of threads are added in shared memory, in a fixed order. */
+/*  Each thread has one vector of columns, and loads of U rows in flight; `Across` threads share a row. At any
+    time, all CTAs together read one contiguous part of memory. Column sums are added in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -6780,7 +6752,6 @@ __global__ void __launch_bounds__(512, 2)
         if (mine && group == 0) part[blockIdx.x * cols + c + k] = sum[k];
     kbki_part_finish(part, counters, cols, [&](int64_t i, float s) { dw[i] = kbki_type<T>::from(s); });
 }
-// One row of dx per CTA.
 template <class T>
 __global__ void __launch_bounds__(256) kbk_weighted_sum_bwd_vec_k(const T* dy, const T* w, T* dx, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6910,7 +6881,6 @@ template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, i
     if (r < rows) y[c * rows + r] = x[i];
 }
 
-// 32 x 8 threads; each transposes four elements of a 32 x 32 tile.
 template <class T, int Pad>
 __global__ void __launch_bounds__(256)
     kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -6927,7 +6897,7 @@ __global__ void __launch_bounds__(256)
         if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
 // A square of Width x Width elements; rows and columns are 16-byte vectors.
 template <int Width> struct kbki_square {
@@ -6937,7 +6907,6 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        // `half` selects the upper or the lower 16 bits of two words
         const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410;
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
@@ -6946,10 +6915,9 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  A CTA transposes a tile of 16 x 16 squares, one per thread. In shared memory, a row of y has 16 vectors.
-    Swizzle: vector p of row o is at position p ^ (o / Width mod 8): no bank conflicts among eight threads, neither
-    in writes nor in reads. Tiles form bands of 1024 rows of tiles, numbered column by column within a band, so
-    that CTAs that run at the same time write long contiguous parts of rows of y. */
+/*  A CTA transposes 16 x 16 squares, one per thread. Swizzle: vector p of row o of y is at position p ^ (o / Width
+    mod 8), so that eight threads have no bank conflicts. Tiles are numbered column by column in bands of 1024 rows
+    of tiles, so that CTAs that run at the same time write long contiguous parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -7107,10 +7075,9 @@ __global__ void __launch_bounds__(256)
     if (lse) lse[blockIdx.x] = p.m + p.log_sum();
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
-// Converts the logits x of a row to gradients: unit * (p - 1) for the target, unit * p for the others, where p =
-// norm * exp(x - m), and m is the maximum or the lse of the row.
+// Gradient: unit * (p - 1) for the target, else unit * p. p = norm * exp(x - m); m: maximum or lse of the row.
 template <class T> struct kbki_ce_row {
     kbki_base base;
     float norm, unit;
@@ -7147,7 +7114,6 @@ template <class T> struct kbki_ce_row {
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // c: column of the first of the Width logits.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7157,9 +7123,8 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Reads the logits of a row for the loss, and again, from the end of the row, for the gradient. Threads: threads
-    per row: 8 or 32 (of 128 per CTA), or a whole CTA. lse and pair (max, sum) are written if not NULL. dx may be
-    x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
+/*  Reads a row for the loss, then from its end for the gradient. Threads: 8 or 32 of a CTA of 128, or the whole
+    CTA. dx may be x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7201,10 +7166,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     }
 }
 
-/*  Rows of 16-byte vectors that fit into registers. The shortest rows are processed by eight lanes of a warp. The
-    target and its logit are loaded together with the row, to hide their latency. Loss: loss, lse and pair are
-    outputs; otherwise the gradient is computed from pair and scale, or from lse and g if pair is NULL. dx may be
-    x. */
+/*  Rows of vectors that fit into registers; eight lanes, a warp or a CTA per row. The target and its logit are
+    loaded with the row, to hide their latency. Loss: loss, lse and pair are outputs; otherwise, the inputs are
+    pair and scale, or lse and g if pair is NULL. dx may be x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7272,7 +7236,6 @@ template <class T> struct kbki_ce {
     float scale;
     int64_t rows, cols;
 };
-// Calls `run` with the launcher's arguments, unless an argument is wrong or the shape is empty.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7290,8 +7253,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it was launched. Most: longest row
-// in 16-byte vectors. Longer gradients are left to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
+// Returns whether kbki_cross_entropy_row_k was launched. Most: longest row in vectors. Longer gradients are left
+// to kbk_cross_entropy_bwd_unroll_k, whose CTAs process 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7397,11 +7360,10 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
-// ---- The teaching rungs end here. The kernels below are optimised, and longer.
+// ---- The teaching rungs end here.
 
-/*  Threads: 16 or 32 threads per row, or 256 for each of the `pieces` pieces of a row. Each thread has U vectors
-    in flight. The gradient is computed from `pair` (max, sum) and `scale`, or from `lse` and `g` if `pair` is
-    NULL. */
+/*  Threads: 16 or 32 per row, or 256 per piece of a row. U: vectors in flight per thread. The gradient is computed
+    from `pair` (max, sum) and `scale`, or from `lse` and `g` if `pair` is NULL. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7433,8 +7395,7 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-/*  Short rows that do not consist of 16-byte vectors: all rows together are one sequence of vectors. A vector that
-    crosses the end of a row is computed twice, once for each row. */
+// Short rows as one sequence of vectors. A vector that crosses the end of a row is computed once for each row.
 template <class T, int U = 2, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
     kbki_cross_entropy_bwd_packs_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7530,8 +7491,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     flops  5*R*V + 5*R     max 1, subtract 1, exp 1, sum 1, times scale / sum 1 per logit; per row log, + max,
                            - target logit, scale / sum, - scale
     bytes  2*R*V*s + 8*R   if a row is read only once
-    check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
-           that precedes every store of the row
+    check  as cross_entropy bwd; its targets, too. dx may be x itself
     Rungs 1 and 2 use the kernels of >>cross_entropy.
     1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
                between the kernels, because an f32 lse is too coarse for logits near 1000
@@ -7545,8 +7505,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
                at every row, the CTAs wait for each other, and the DRAM share falls
                Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
-    predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
-               rung 2 come from DRAM? */
+    predict    L2 has 50 MiB, and 132 CTAs process a row each. Does the second read of rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -7583,8 +7542,8 @@ KBKI_REF(cross_entropy_fwdbwd) {
 #ifdef __CUDACC__
 #define KBKI_CE_SLOTS 14 // pieces (1024 vectors each) that fit into the shared memory of an SM
 #define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
-// A thread's part of a row in CTA `rank` of the cluster. c: column of its first vector. left: vectors from there
-// to the end of the CTA's share. one: index of a single element for this thread, or -1.
+// A thread's part of a row. c: first column. left: vectors to the end of the CTA's share. one: a lone element or
+// -1.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7599,17 +7558,15 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Like kbki_warp_all<kbki_pair>, with one exponential per lane: an integer reduction first finds the maximum,
-// after floats are mapped to integers of the same order.
+// One exponential per lane: an integer reduction finds the maximum first, on integers in the order of the floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Exchanges the (max, sum) pairs of a row between the CTAs of a cluster. Each warp sends its pair (st.async) to
-    position `slot` of a table in every CTA, whose mbarrier counts the bytes; in a cluster of one CTA, it counts
-    arrivals. A cluster barrier would also wait for all stores to dx in flight. */
+/*  Exchanges (max, sum) pairs in a cluster. Each warp sends its pair (st.async) to position `slot` of a table in
+    every CTA, whose mbarrier counts bytes (one CTA: arrivals). A cluster barrier also awaits stores to dx. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7637,11 +7594,11 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 #endif
 
 /*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row, in
-    `pieces` pieces of one 16-byte vector per thread. Piece q of the sequence of all its pieces is in slot q mod
-    (pieces + ahead) of shared memory. Each thread loads only the vectors that it uses (cp.async), so no barrier is
-    needed. When a row has arrived, its (max, sum) pair is computed and exchanged, and its gradients are written;
-    the slot of piece q is then refilled with piece q + pieces + ahead. An SM therefore alternates between reading
-    and writing a row. The target of a row is loaded two rows ahead, and its logit one row ahead. */
+    `pieces` pieces of one vector per thread. Piece q of the sequence of its pieces is in slot q mod (pieces +
+    ahead) of shared memory. Each thread loads only vectors that it uses (cp.async): no barrier is needed. After
+    the exchange of (max, sum), gradients are written, and the slot of piece q is refilled with piece q + pieces +
+    ahead. An SM therefore alternates between reading and writing a row. The target is loaded two rows ahead, its
+    logit one. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
@@ -7661,8 +7618,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     // a CTA must have started before another writes to its shared memory
     if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
-    // from: the next vector that this thread loads. origin: its first vector in row 0, if all rows are aligned
-    // alike
+    // from: the next vector to load. origin: this thread's first vector of row 0, if all rows are aligned alike
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
     // Hides from the compiler how the operands were computed, so that it keeps them in registers.
@@ -7699,8 +7655,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // At most `ahead` groups of copies stay in flight. Empty groups are added, because cp.async.wait_group
-        // needs a constant.
+        // empty groups are added, because cp.async.wait_group needs a constant number of groups
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7819,8 +7774,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more loads in flight than a copy. If there are few tokens, each token has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned
-    predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
-               write of y? */
+    predict    16384 random ids of 50304. How many distinct rows are read? Which share of the traffic writes y? */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
@@ -7830,7 +7784,6 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Returns the expected number of distinct ids, if ids are uniform in the vocabulary.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7894,7 +7847,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // Vectors of y are numbered over all tokens; a row has `per`.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
@@ -7988,8 +7941,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache
-    predict    how many bytes do atomic and sorted move per element of dW that has a token, and per element without
-               one? */
+    predict    how many bytes do atomic and sorted move per element of dW, with a token and without one? */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -8016,8 +7968,7 @@ KBK_FN int kbki_emb_bits(int64_t entries) {
 KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// Workspace: per token, one entry of info, spill, hot and order; per class of ids, one of hots and one bit per
-// row.
+// Per token, one entry of info, spill, hot and order; per class of ids, one of hots and one bit per row of dW.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -8057,7 +8008,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // Results of kbki_emb_order_k for kbk_embedding_bwd_sorted_k. Class c contains the ids c + (row << bits).
 struct kbki_emb_order {
@@ -8065,8 +8016,7 @@ struct kbki_emb_order {
     int64_t tokens;
     unsigned entries, bits;
     int words;         // 32-bit words of each class in `some`
-    // per token. x: number of tokens with its id, or 0 if an earlier token has the id. y: position in `order` of
-    // the first of several tokens
+    // per token. x: tokens with its id, 0 unless it is the first. y: position in `order` of the first of several
     uint2* info;
     uint2* spill;      // lists of (token, row) of classes whose lists do not fit into shared memory
     // hot: rows of dW with more than KBKI_EMB_HOT tokens, by class. x: index of the row; y: position in `order` of
@@ -8101,8 +8051,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-// Sorts the tokens of one class by row of dW: counts, for each token, the earlier tokens with the same id. Faster
-// than kbki_emb_walk for few tokens. The list may have any order.
+// Sorts few tokens of a class, listed in any order: counts, for each token, the earlier tokens with its id.
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8119,9 +8068,9 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  As kbki_emb_rank, but faster for many tokens. All threads first rebuild the list of tokens in ascending order;
-    `mine`: tokens that this thread has found. One warp then processes 32 tokens at a time. start[row]: position in
-    `order` of the row's next token. */
+/*  Faster than kbki_emb_rank for many tokens: all threads rebuild the list in ascending order (`mine`: tokens
+    found by a thread), then one warp takes 32 tokens at a time. start[row]: position in `order` of the row's next
+    token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8152,8 +8101,7 @@ __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* li
     }
 }
 
-// First kernel of `sorted`: each CTA lists the tokens of one class of ids, and groups them by row of dW, in
-// ascending order.
+// Each CTA lists the tokens of one class of ids, and groups them by row of dW, in ascending order.
 template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_k(kbki_emb_order o) {
     extern __shared__ uint2 kbki_emb_memory[];
     __shared__ unsigned slots[32], total, top, hots, under;
@@ -8199,8 +8147,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 #define KBKI_EMB_PUT 128 // threads per CTA of kbk_embedding_bwd_sorted_k
 #define KBKI_EMB_U 4     // 16-byte vectors of dy per thread
 
-// Computes 16 vectors of one hot row of dW. Each of eight groups of sixteen threads sums the vectors of every
-// eighth token; the sums of the groups are then added in a fixed order.
+// 16 vectors of a hot row. Each of eight groups of 16 threads sums every eighth token; a fixed order adds the
+// groups.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8420,8 +8368,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     is copied unchanged.
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
-    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
-           sum
+    check  f32 norm-wise 1e-6, 2 ulp of the sum of |terms|; f16 3e-4, bf16 2.5e-3, 1 ulp of this sum
     predict: H threads read each cosine and each sine in `cs`. With 32 heads, which share of the DRAM
     traffic do the reads of `cs` cause?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
@@ -9872,7 +9819,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
     Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
@@ -10136,7 +10083,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 #define KBKI_MMA_DEPTH 64
 // Loads min(n, 8) elements of 16 bits from an address with any alignment. If 8 elements are loaded, aligned 4-byte
@@ -13027,7 +12974,7 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
 // false, writes zeros.
@@ -14580,7 +14527,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The teaching rungs end here. The kernels after this line are optimised and therefore longer.
+// ---- The teaching rungs end here.
 
 // First kernel of variants `flashmma` and `flashws`: computes, for every row, D = sum(do * o), and base = lse *
 // log2(e), which p = 2^(score - base) uses. For rows that pad the last tile, the base is infinite, so that p is
@@ -15327,8 +15274,7 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
 // Returns NULL, or the reason why no candidate was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
-// Measures in interleaved rounds with a cold L2 cache. Needs the implementation of kbench.h
-// (KBENCH_IMPLEMENTATION).
+// Measures in interleaved rounds with a cold L2 cache. The program must contain KBENCH_IMPLEMENTATION (kbench.h).
 KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
     kb_desc desc[KBK_CANDIDATES] = {};
     kb_function fn[KBK_CANDIDATES];
@@ -15347,13 +15293,13 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
 }
 #endif
 /*  Measures the configurations with the shortest predicted times for one shape, and keeps the fastest for later
-    launches of this shape on this GPU. It is appended to the file `path`, or, if path is NULL, to the file that
-    the environment variable KBK_TUNED names, if any. The first launch of a process reads the file of KBK_TUNED;
-    for other files, call kbk_tuned_load. variant: `select` or `tf32` of matmul, matmul_e4m3 or bmm. args: as for
-    kbk_launch; the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before this header,
-    or a function of the caller. Synchronises the device. Do not call kbk_tune or kbk_tuned_load while another
-    thread launches kernels. Returns NULL on success, otherwise the reason why no configuration was kept or why the
-    file was not written. */
+    launches of this shape on this GPU. The choice is appended to the file `path`, or, if path is NULL, to the file
+    that the environment variable KBK_TUNED names, if any. The first launch of a process reads the file of
+    KBK_TUNED; for other files, call kbk_tuned_load. variant: `select` or `tf32` of matmul, matmul_e4m3 or bmm.
+    args: as for kbk_launch; the outputs are overwritten. clock: kbk_clock_kbench, if kbench.h was included before
+    this header, or a function of the caller. Synchronises the device. Do not call kbk_tune or kbk_tuned_load while
+    another thread launches kernels. Returns NULL, or the reason why nothing was kept or the file was not written.
+    */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -15408,21 +15354,19 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 
 /*  A row of the table: one implementation of an operation. Rows are numbered from 0 to kbk_abi("rows") - 1;
     numbers may differ between libraries built with different options. Tensors must be aligned to alignment[dtype]
-    bytes, those of another type (kbk_tensor.kind) to the size of their elements, and the workspace to 256 bytes.
-    */
+    bytes, tensors of another kbk_tensor.kind to the size of an element, and the workspace to 256 bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
     const char* group;             // name of the operation's group, as in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // compiled element types, as bits 1 << KBK_F32, ...; 0: none
-    // sm: lowest compute capability on which the variant runs, 90 for 9.0. If sm is 75, bf16 nevertheless needs
-    // 8.0. exact: 1 if the variant runs on no later compute capability, else 0
+    // sm: lowest compute capability, 90 for 9.0; if 75, bf16 needs 8.0. exact: 1 if the variant runs on no later
+    // one
     int32_t sm, exact;
     int32_t alignment[KBK_DTYPES]; // alignment in bytes; 0: the element type is not supported
 } kbk_row;
 
-// Returns the size of a struct of this library, or another constant, by its name; -1 if the name is unknown. For
-// callers that cannot include the header.
+// Returns the size of a struct, or another constant, by its name, or -1. For callers without this header.
 KBK_API int64_t kbk_abi(const char* what);
 // Copies a row of the table to *r. Returns 1 on success, or 0 if the row does not exist.
 KBK_API int kbk_row_get(int row, kbk_row* r);
