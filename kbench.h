@@ -71,7 +71,8 @@ THE RECORD
     --json FILE writes an array of records, one object per case. --jsonl FILE appends the same objects to FILE, one
     per line, and syncs FILE to disk before the next comparison group starts. Every record has all keys; null means
     that a value is not available. The table KB_RECORD in >>types gives the unit and meaning of each key, and defines
-    struct kb_result. This is schema 3; older records have "mode" for cache and timer, and "stage_shared".
+    struct kb_result. This is schema 3. Schema 2 had "mode" instead of "cache" and "timer", and "stage_shared" instead
+    of "shared_buffers".
     --resume (of kbench_report.h) measures only cases that have no valid record in the --jsonl file. A record is valid
     if its executable (key "binary"), parameters, seed, GPU and processor are those of this run. If a case of a
     comparison group has no valid record, or has failed, kbench measures the whole group and removes its old lines.
@@ -10844,7 +10845,7 @@ enum {
 // Below the table, each sign that occurs is explained; with --quiet, only KBI_SIGN_EQUAL and the signs after it.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
-    "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
+    "+-: 95 % interval of the median in one process, with bias; other processes may differ by more",
     "+-: 95 % interval over several processes",
     "cold: written data (at most the size of L2) may reach memory after the measured time",
     "J: energy of one launch, from back-to-back launches over 2 s (data may stay in L2), with idle power",

@@ -145,8 +145,8 @@
        13 h2d d2h d2d alloc null: bus, allocator, launch overhead
 
    READING A LADDER
-       From naive on, each rung adds one idea in one contiguous kernel that does nothing else (the teaching rungs). A
-       line in the section says where the teaching rungs end; the kernels below it are optimised, and longer.
+       From naive on, each rung adds one idea in one contiguous kernel that does nothing else. A line in the section
+       says where these kernels end; the kernels below the line are optimised, and longer.
        `python3 tests/ladder.py --diff OP` prints the lines that change from rung to rung. The measured columns
        below a card begin with the arithmetic intensity and the floor: bytes over the bandwidth of a copy, or FLOPs
        over the rate of a matrix product. Answer the card's question (predict) before you read them.
@@ -874,7 +874,7 @@ typedef struct kbk_tensor {
     const char* name;
     int role, kind;
     int64_t count;    // number of elements
-    int64_t per_unit; // elements per unit; 0: no units (weights, column sums): is compared as a whole
+    int64_t per_unit; // elements per unit; 0: the tensor has no units (weights, column sums) and is compared as a whole
     // outputs: magnitudes (see kbk_check) that the oracle returns per unit besides the values: 0, 1 or per_unit
     int64_t scales;
     // Element i of an input. KBK_NORMAL: mean a, standard deviation b. KBK_UNIFORM: in [a, b). KBK_IDS: integer in
@@ -2090,7 +2090,7 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Makes the copies that this thread has started since its previous call a group, which may be empty.
+// Closes a group of copies (cp.async.commit_group): those that this thread has started since the last call.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -2741,7 +2741,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) kbki_map_one<T, Op>(a, b, y, i);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 #define KBKI_MAP_TH 128 // threads per CTA; 16 CTAs fill an SM. With 256 threads per CTA, `unroll` is 3 % slower
 
@@ -2894,7 +2894,7 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
 // Single: the operation for single elements
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    kbki_map_kernel<T> stride = NULL; // without inputs, no alignments can differ, so rung 2 is never needed
+    kbki_map_kernel<T> stride = NULL; // not needed without inputs, because no alignments can differ then
     if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
@@ -3919,7 +3919,7 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
     if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // A vector of 16-bit elements uses all eight halves of a Philox block, a vector of f32 four of them.
 template <class T, int U>
@@ -4531,7 +4531,7 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The teaching rungs end here. kbki_softmax_fwd_long_k processes longer rows.
+// ---- The kernels that add one idea each end here. kbki_softmax_fwd_long_k processes longer rows.
 
 // The second read runs backwards, because the end of the row is still in the L2 cache.
 template <class T, int Width>
@@ -4812,7 +4812,8 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The teaching rungs end here. kbki_softmax_bwd_long_k processes longer rows, and rows that are not aligned.
+// ---- The kernels that add one idea each end here.
+// kbki_softmax_bwd_long_k processes longer rows, and rows that are not aligned.
 
 // The second read runs backwards, because the ends of the rows are still in the L2 cache.
 template <class T, int Width>
@@ -5251,7 +5252,8 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The teaching rungs end here. `onepass` uses the kernels below for short, unaligned or very long rows.
+// ---- The kernels that add one idea each end here.
+// `onepass` uses the kernels below for short, unaligned or very long rows.
 
 /*  A group of `Lanes` lanes loads w, b and all of its `Rows` rows before it uses the first row. For 16-bit types,
     deviations are based on the mean of the row's first vector, which costs no reduction and is accurate enough. */
@@ -5689,7 +5691,7 @@ __global__ void __launch_bounds__(512)
                      [=](int64_t c, float sum) { kbki_put_sum<Layer>(dw, db, cols, c, sum); });
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 /*  A thread's vectors of dy and x, and its column sums over all rows so far. Held = false: to save registers, the
     vectors are loaded again from shared memory for dx. Keep: xhat and g stay in registers until dx is computed. */
@@ -6141,7 +6143,7 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
     *out = (float)(*total / count);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 /*  Adds x, or (x - y)^2 if Inputs = 2, and divides by `count`. Each thread has U vectors of each input in flight.
     Share: threads that read inputs. The last warp takes the CTA's ticket and helps to add the partial sums. */
@@ -6296,7 +6298,7 @@ __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(const T* x, const T* 
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_atomic_k<T>, 0x7FFFFFFF, (const T*)a->in[1]);
@@ -6345,7 +6347,7 @@ __global__ void kbk_mse_bwd_naive_k(const T* x, const T* y, const float* g, T* d
     if (i < n) dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(256)
@@ -6485,7 +6487,7 @@ __global__ void __launch_bounds__(128)
     if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // A thread loads U vectors of each of its Rows rows before it uses the first. A vector of w serves all Rows rows.
 template <class T, int Width, int Lanes, int Rows, int U>
@@ -6696,7 +6698,7 @@ __global__ void __launch_bounds__(1024)
                         [=](int64_t c, float sum) { dw[c] = kbki_type<T>::from(sum); });
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 /*  Each thread has one vector of columns, and loads of U rows in flight; `Across` threads share a row. At any
     time, all CTAs together read one contiguous part of memory. Column sums are added in a fixed order. */
@@ -6897,7 +6899,7 @@ __global__ void __launch_bounds__(256)
         if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // A square of Width x Width elements; rows and columns are 16-byte vectors.
 template <int Width> struct kbki_square {
@@ -7075,7 +7077,7 @@ __global__ void __launch_bounds__(256)
     if (lse) lse[blockIdx.x] = p.m + p.log_sum();
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // Gradient: unit * (p - 1) for the target, else unit * p. p = norm * exp(x - m); m: maximum or lse of the row.
 template <class T> struct kbki_ce_row {
@@ -7360,7 +7362,7 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 /*  Threads: 16 or 32 per row, or 256 per piece of a row. U: vectors in flight per thread. The gradient is computed
     from `pair` (max, sum) and `scale`, or from `lse` and `g` if `pair` is NULL. */
@@ -7847,7 +7849,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
     }
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // Vectors of y are numbered over all tokens; a row has `per`.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
@@ -8008,7 +8010,7 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
     if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // Results of kbki_emb_order_k for kbk_embedding_bwd_sorted_k. Class c contains the ids c + (row << bits).
 struct kbki_emb_order {
@@ -9275,7 +9277,8 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
     if (io.k == 0) return kbki_mm_zeros(io, 1, st);
     if (!kbki_mm_wide(io.a, io.unit_a) || !kbki_mm_wide(io.b, io.unit_b))
         return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
-    if (Store && !kbki_mm_wide(io.c, io.unit_c)) return "TMA stores need rows of C aligned to 16 bytes: use multicast";
+    if (Store && !kbki_mm_wide(io.c, io.unit_c))
+        return "TMA stores need rows of C aligned to 16 bytes: use variant multicast";
     why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
                   : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
     if (!why)
@@ -9819,7 +9822,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 -----------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
     Breadth rows or columns and Depth elements along k. A K-major operand (Along) is copied element by element,
@@ -10083,7 +10086,7 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
     different banks. As a result, neither ldmatrix nor the copies have bank conflicts. */
 #ifdef __CUDACC__
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 #define KBKI_MMA_DEPTH 64
 // Loads min(n, 8) elements of 16 bits from an address with any alignment. If 8 elements are loaded, aligned 4-byte
@@ -12649,7 +12652,7 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
                                st);
 }
 
-// ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
+// ---- The kernels without tensor cores that add one idea each end here. The kernels after this line are optimised.
 
 /*  Variant `flash` holds three f32 tiles in shared memory: 64 rows of q, 64 rows of k or v, and the
     probabilities. Thread (y, x) of 16 x 16 threads computes rows 4 y to 4 y + 3 of the scores and of the
@@ -12974,7 +12977,7 @@ template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_
                                      128, 0, 0, st);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // Copies 16 bytes to shared memory synchronously, from an address that is not 16-byte aligned. If `valid` is
 // false, writes zeros.
@@ -14386,7 +14389,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     return kbki_launched();
 }
 
-// ---- The teaching rungs without tensor cores end here. The kernels after this line are optimised.
+// ---- The kernels without tensor cores that add one idea each end here. The kernels after this line are optimised.
 
 /*  Variant `flash` makes two passes over all pairs of row and key. p and ds are recomputed in each pass and never
     stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of `do`, and loops over
@@ -14527,7 +14530,7 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
                                                  kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
-// ---- The teaching rungs end here.
+// ---- The kernels that add one idea each end here.
 
 // First kernel of variants `flashmma` and `flashws`: computes, for every row, D = sum(do * o), and base = lse *
 // log2(e), which p = 2^(score - base) uses. For rows that pad the last tile, the base is infinite, so that p is

@@ -44,7 +44,7 @@ stale "a word that nothing bears" $header 's/^                online    running/
 ! everything || check_out "a word of one list alone" '^offline: this word is in KBKI_WORDS or in the manual, but not in both'
 ! everything || check_out "a row without a word" '^online: a kernel has this word, but the list in the manual lacks it'
 stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec /' '^vec: the manual calls this word reserved, but a kernel has it'
-stale "a portable rung below the line" $header 's/^template <class T> __global__ void kbk_transpose_run_naive_k(/__global__ void kbk_transpose_run_vec_k(int);\n\/\/ ---- The teaching rungs end here.\n&/' '^wrong order of rungs: kbk_transpose_run_naive_k \(rung 1\) is below the end of the teaching rungs'
+stale "a portable rung below the line" $header 's/^template <class T> __global__ void kbk_transpose_run_naive_k(/__global__ void kbk_transpose_run_vec_k(int);\n\/\/ ---- The kernels that add one idea each end here.\n&/' '^wrong order of rungs: kbk_transpose_run_naive_k \(rung 1\) is below the end of the kernels that add one idea each'
 stale "a portable rung below another section" $header 's/^  >>dropout  .*/&\n__global__ void kbk_attention_fwd_flash_k(int);/' '^wrong order of rungs: kbk_attention_fwd_naive_k \(rung 1\) is below >>dropout, but flash \(rung 4\) is above'
 
 # --write corrects the columns, and nothing else

@@ -12,7 +12,7 @@ cat > "$play/nvidia-smi" << 'EOF'
 #!/bin/sh
 case $* in -L) echo "GPU 0: Played" ;; *name*) echo "Played GPU" ;; *driver*) echo 999.1 ;; *compute_cap*) echo 9.0 ;; esac
 EOF
-# the fake nvcc writes a program that runs $play/NAME; it fails for the program named by PLAY_BROKEN
+# The fake nvcc "compiles" FILE.cu: it writes a script that runs $play/FILE. It fails if FILE is $PLAY_BROKEN.
 cat > "$play/nvcc" << 'EOF'
 #!/bin/sh
 while [ $# -gt 1 ]; do

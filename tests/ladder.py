@@ -13,7 +13,7 @@ table below the card (description) of each operation. README.md and examples/REA
 
 --check also checks two parts of the manual in kbench_kernels.cuh: the list of words that name variants of a
 kernel, and the reading order. In kbench_kernels.cuh, --check also finds missing lines that mark the end of the
-teaching rungs.
+kernels that add one idea each.
 
 The first line of a table has the arithmetic intensity and the floor (a lower bound of the time). The floor is the
 larger of two times: bytes divided by the bandwidth of copy, and FLOPs divided by the rate of a matrix product.
@@ -374,12 +374,12 @@ def rewritten_document(text, name, rungs, evidence, problems):
     return '\n'.join(lines[:first] + shown + lines[last:])
 
 
-PLAIN = '// ---- The teaching rungs end here.'
+PLAIN = '// ---- The kernels that add one idea each end here.'
 
 
 def order(text, rungs, problems):
-    """Rung numbers must rise from section to section. Within a section, kernels above the line that ends the teaching
-    rungs must have lower numbers than kernels below this line. Teaching kernels then precede optimised kernels."""
+    """Rung numbers must rise from section to section. Within a section, the kernels that add one idea each stand
+    above a line, and must have lower rung numbers than the optimised kernels below the line."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -397,22 +397,22 @@ def order(text, rungs, problems):
             for k, where in above.get((r.op, r.direction), []):
                 if k.number > r.number and set(k.types) & set(r.types):
                     problems.append('wrong order of rungs: %s (rung %d) is below %s, but %s (rung %d) is above' % (
-                        m[1], r.number, 'the end of the teaching rungs' if where == section else '>>' + where,
+                        m[1], r.number, 'the end of the kernels that add one idea each' if where == section else '>>' + where,
                         k.name, k.number))
     if lines < 10:
-        problems.append('fewer than 10 lines mark the end of the teaching rungs: %d' % lines)
+        problems.append('fewer than 10 lines mark the end of the kernels that add one idea each: %d' % lines)
     sections(text, kernels, problems)
 
 
 def sections(text, kernels, problems):
-    found = {}  # operation: for each of its sections, whether the section marks the end of the teaching rungs
+    found = {}  # operation: for each of its sections, whether the section marks the end of the kernels that add one idea each
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
                     for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
             found.setdefault(key, []).append('\n' + PLAIN in body)
     for key, lines in found.items():
         if len(lines) > 1 and not any(lines):
-            problems.append('%s %s: no section marks the end of the teaching rungs' % key)
+            problems.append('%s %s: no section marks the end of the kernels that add one idea each' % key)
 
 
 def words(text, rungs, problems):

@@ -4802,9 +4802,9 @@ static void kbi_page_table(kbi_page* p) {
 // --- figures ---
 
 enum {
-    KBI_PAGE_FEW = 9,
-    KBI_PAGE_MANY = 18
-}; // limits: small figures outside the collapsed section; all figures of a kind
+    KBI_PAGE_FEW = 9,  // most small figures outside the collapsed section
+    KBI_PAGE_MANY = 18 // most figures of one kind on the page
+};
 
 // Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {

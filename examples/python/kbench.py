@@ -2016,7 +2016,7 @@ class _Registered:
         job.run_checks(kb)
 
 
-_registered: List[_Registered] = []  # keeps the objects alive to which the shared library holds pointers
+_registered: List[_Registered] = []  # the shared library has pointers to these objects; the list keeps them alive
 
 
 def bench(

@@ -42,7 +42,7 @@ check_rc "--procs 3" 0
 check_same "what the intervals cover" "$(grep -e '^+-' "$out")" "+-: 95 % interval over several processes"
 run "$procs" $script --op before,behind
 check_same "what the intervals cover, of one process" "$(grep -e '^+-' "$out")" \
-    "+-: 95 % interval of the median (and bias) in one process; other processes may"
+    "+-: 95 % interval of the median in one process, with bias; other processes may"
 for o in "--procs 3 --quiet" --quiet "--columns time"; do
     run "$procs" $script --op before,behind $o
     check_rc "$o" 0
@@ -69,7 +69,7 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # the limit of tests/gpu/procs.sh on scripted times: --procs 5 reaches it, one process does not
+    # On scripted times, --procs 5 passes the test of tests/gpu/procs.sh, and one process fails it.
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Tests tests/extract.py, which takes kernels out of kbench_kernels.cuh. The extracted files must compile for
-# sm_90a without the header, and the extracted programs must list their case. No parameter of a kernel, or of the
-# function that launches it, may have a type that the header defines. make test compiles two variants; make test-all
-# compiles the last variant of every operation and direction.
+# sm_90a without the header, and --list of the extracted programs must print their case. No parameter of a
+# kernel, or of the function that launches it, may have a type that the header defines. make test compiles two
+# variants; make test-all compiles the last variant of every operation and direction.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib

@@ -39,7 +39,7 @@ looks() {
     check_same "$what: build" "$(build_of "$tmp/new.json" | sed 's/;.*//; s/.*optimised, instrumented //')" "($names)"
     check_same "$what: flag" "$(grep -c DEBUG_BUILD "$tmp/new.json")" 1
     run "$tmp/plain" --compare "$tmp/plain.json" "$tmp/new.json"
-    check_err "$what: --compare" "differ in build \(optimised, optimised, instrumented \($names\)\)\. Their times are not compared"
+    check_err "$what: --compare" "differ in build \(optimised; optimised, instrumented \($names\)\)\. Their times are not compared"
     run "$tmp/plain" --compare "$tmp/new.json" "$tmp/new.json"
     check_not_err "$what: --compare with itself" "differ in"
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program whose implementation is in a separate kbench.o: C, C++ or CUDA. -DONLY=n uses only one interface, to
-// test which symbols it requires: 1 KBENCH, 2 kb_add, 3 kb_open, 4 kb_run. Prints the build of each record, and
-// then runs like any program.
+// Links the implementation of kbench from a separate object, kbench.o. Compiles as C, C++ and CUDA. -DONLY=n
+// uses only one interface, to test which symbols it requires: 1 KBENCH, 2 kb_add, 3 kb_open, 4 kb_run. Prints
+// the build of each record, and then runs like any program.
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>

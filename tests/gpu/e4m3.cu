@@ -44,7 +44,7 @@ template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    // any: whether the variant accepts every K and address; way: whether it is a configuration of `select`;
+    // any: whether the variant accepts every K and address; way: whether it runs one fixed tile shape of `select`;
     // vendor: whether it is cuBLASLt; slow: whether it is too slow for large shapes, which are then skipped
     bool any, way, vendor, slow;
 };

@@ -186,7 +186,7 @@ static void test_times(void) {
     CHECK_INT(number(0, "processes"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.01, 1e-12);
     CHECK_STR(get(0, "process_ms"), "[0.01]");
-    CHECK_HAS(said, "+-: 95 % interval of the median (and bias) in one process");
+    CHECK_HAS(said, "+-: 95 % interval of the median in one process, with bias");
     run("", "--op alone --iters 3 --procs 5");
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);

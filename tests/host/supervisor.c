@@ -376,7 +376,7 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
     // If a batch needs several processes, process 0 leaves process 1 as much time as process 0 used.
     static const struct {
-        // times in seconds: until is the end of the budget; the batch began at 10 s
+        // in seconds. `until` is the end of the budget. The batch began at 10 s.
         int until, begun, process, processes, now;
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },

@@ -97,7 +97,7 @@ static void test_groups(void) {
               " slow                    2.000  0.10%    100.0  50.0%    1.00\n"
               " fast                    1.000  0.10%    100.0  50.0%    2.00  fastest?\n"
               "\n"
-              "+-: 95 % interval of the median (and bias) in one process; other processes may\n"
+              "+-: 95 % interval of the median in one process, with bias; other processes may\n"
               "differ by more\n"
               "~, fastest?: not significant at 95 %.\n"
               "\n"
@@ -340,7 +340,7 @@ static void test_intervals(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
     CHECK_HAS(shown(80, 0, NULL, NULL),
-              "\n\n+-: 95 % interval of the median (and bias) in one process; other processes may\n"
+              "\n\n+-: 95 % interval of the median in one process, with bias; other processes may\n"
               "differ by more\n\n2 cases");
     records[0].processes = records[1].processes = 5;
     CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % interval over several processes\n\n2 cases");

@@ -18,10 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// These functions replace system functions, so that a test can make them fail. kbench allocates a stack for each
-// suspended benchmark function: mmap fails after VIRTUAL_STACKS stacks. With VIRTUAL_SYSTEM_V, a handler that
-// signal() sets is removed after its first signal. fork fails on request. dlopen finds the simulated CUDA
-// libraries.
+// These functions replace system functions, so that a test can make them fail. mmap fails after VIRTUAL_STACKS
+// stacks; kbench maps one for each suspended benchmark function. With VIRTUAL_SYSTEM_V, a handler that signal()
+// sets is removed after its first signal. fork fails on request. dlopen finds the simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;

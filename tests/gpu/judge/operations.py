@@ -260,9 +260,8 @@ def attention_bwd(do, q, k, v, o, lse):
 
 
 class Inputs:
-    """inputs("softmax_fwd", "bf16") returns the inputs for the judge as a tuple of examples. If some inputs depend
-    on others, for example on outputs of the forward operation, inputs() returns a function that makes the tuple of
-    inputs."""
+    """inputs("softmax_fwd", "bf16") returns a tuple of tensors, the arguments of one call. If some inputs depend on
+    others, for example on outputs of the forward operation, inputs() returns a function that makes such a tuple."""
 
     KINDS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
