@@ -12107,10 +12107,10 @@ template <class T> const char* kbki_e4m3_run(const kbk_args* a, kbki_wg_choice b
     return by.way < 0 ? kbki_wg_chosen(a, io, 1, st) : kbki_wg_select(a, io, 1, by, st);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
-    return kbki_e4m3_run<kbk_e4m3>(a, { KBKI_WG_e4m3_mid, 0, 0 }, st);
+    return kbki_e4m3_run<kbk_e4m3>(a, { KBKI_WG_e4m3_mid, 0, 0, 0 }, st);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
-    return kbki_e4m3_run<kbk_e4m3>(a, { -1, 0, 0 }, st);
+    return kbki_e4m3_run<kbk_e4m3>(a, { -1, 0, 0, 0 }, st);
 }
 #endif // __CUDACC__
 
@@ -12497,11 +12497,10 @@ KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     return NULL;
 }
 template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* io, bool strides = false) {
-    *io = { (const T*)a->in[0], (const T*)a->in[1],
-            (const T*)a->in[2], (T*)a->out[0],
-            (float*)a->out[1],  0,
-            a->s.rows,          0.0f,
-            a->s.causal,        1 };
+    *io = {};
+    io->q = (const T*)a->in[0], io->k = (const T*)a->in[1], io->v = (const T*)a->in[2];
+    io->o = (T*)a->out[0], io->lse = (float*)a->out[1];
+    io->rows = a->s.rows, io->causal = a->s.causal, io->vector = 1;
     const char* why = kbki_attn_shape(&a->s, &io->heads);
     if (why || !io->heads) return why;
     if ((why = kbki_attn_steps(&a->s, 4, strides, io->step, &io->span)) != NULL) return why;
