@@ -7534,7 +7534,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
+        kb_note(&run->kb, "not audited: stream capture rejected the block (%s); only its calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
     } else if (!c.nodes) {
         kbi_audit_rejected(run, c.inside, c.end);

@@ -1197,7 +1197,8 @@ KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FF
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// Rounds x to the bits of element type dtype (to nearest, ties to even). Large x give infinity, NaN a quiet NaN.
+// Rounds x to the bits of element type dtype (to nearest, ties to even). Returns infinity for large x, and a
+// quiet NaN for NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -7109,7 +7110,7 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            // not f[k] - unit: both may be infinite
+            // f[k] - unit would be NaN if both are infinite
             for (int k = 0; k < Width; k++)
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }

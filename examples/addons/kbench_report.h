@@ -3674,9 +3674,8 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     KBENCH_FREE(sorted);
 }
 
-// Returns the number by which the samples of a case are divided before they are drawn. If the medians differ by
-// more than 25 %, each case is drawn in percent of its median, because its scatter would be invisible on a common
-// scale in ms.
+// Returns the divisor of the sample times of a case in a figure. If the medians differ by more than 25 %, each case is drawn
+// in percent of its median, because its scatter would be invisible on a common scale in ms.
 static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
     for (int64_t i = 0; i < subset.n; i++)

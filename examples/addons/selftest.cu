@@ -714,8 +714,8 @@ static double kbi_bar_error(kbi_bar_case* c, int processes) {
     return fabs(c->apart[processes / 2]) / KBI_MAX(0.15e-3, 0.01 * c->ms[processes / 2]);
 }
 
-// Compares corrected event times with CUPTI's durations. Memory kernels change between processes and within
-// minutes by more than the allowed error, so events and CUPTI alternate within one process.
+// Compares corrected event times with CUPTI's durations. The times of memory kernels change between processes and
+// within minutes by more than the allowed error, so events and CUPTI alternate within one process.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     char arguments[200], what[64];
     double worst = 0;

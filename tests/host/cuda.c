@@ -1485,7 +1485,7 @@ static void test_inspected(void) {
     run("--op invalidates --fast");
     CHECK_STR(text(0, "status"), "\"ok\"");
     CHECK_HAS(text(0, "message"),
-              "not audited: stream capture rejected the block (cudaErrorOfSomeKind), whose calls were inspected");
+              "not audited: stream capture rejected the block (cudaErrorOfSomeKind); only its calls were inspected");
     run("--op calls --impl error --fast --no-audit");
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");

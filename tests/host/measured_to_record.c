@@ -898,7 +898,7 @@ static void test_fills(void) {
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
-    kb_to_host(kb, host, b, 20); // only the call whose results are checked marks outputs
+    kb_to_host(kb, host, b, 20); // kb_to_host marks outputs only in the check phase
     CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);

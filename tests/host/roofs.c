@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Tests how rates are judged against simulated peaks. A case whose rate exceeds the device's peak gets the flag
-// ABOVE_ROOF and no time. Each peak is measured once per run, when a case first needs it, even if a worker dies in
-// between. Without arguments, this program is the test; with arguments, it is a benchmark program whose times are
+// ABOVE_ROOF and no time. Each peak is measured once per run, when a case first needs it, even if a worker dies
+// and a new worker continues. Without arguments, this program is the test; with arguments, it is a benchmark program whose times are
 // set to 10 us.
 #include "test.h"
 #include "json.h"
