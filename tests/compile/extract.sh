@@ -56,7 +56,7 @@ for name in names:
         sys.argv[1:] = [name]
         sys.stdout = open(os.path.join(folder, name.replace("/", "-")), "w")
         sys.exit(extract.main())
-    if os.wait()[1]: print(name)'
+    if os.wait()[1]: print(name, flush=True) # a forked process would print a buffered name again'
 run python3 -c "$each" "$tmp/extracted" matmul/tma/bf16 matmul/cublas/f32 $names
 check_same "names that extract.py cannot extract" "$(cat "$out")" matmul/cublas/f32
 check_err "a kernel of cuBLAS" "no kernel of its own"
