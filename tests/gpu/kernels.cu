@@ -652,16 +652,15 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// One shape per configuration of `select`. Rows are 32-byte aligned, except where noted. The order is: tiles of
-// 128 x 256 with enough tiles; ping-pong schedule; tiles of 144, 208 and (twice) 192 columns; tiles of 128 x 128
-// with short K; small tiles and tiles with few rows; split-K; few rows in K-major layout, with a CTA per 32 and
-// per 64 columns; copies of 64 and of 256 elements of K for a large matrix. For rows that are not 32-byte aligned,
-// `select` chooses wide tiles or tiles of 192 columns.
+// Shapes for which `select` has different configurations on an H200: many large tiles; ping-pong schedule; many
+// columns and short K; small tiles; split-K; then up to 16 rows in K-major layout with few to many columns, rows that
+// are not 32-byte aligned, and up to 32 and up to 64 rows in K-major layout.
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
     { 80, 4288, 16, 0 },     { 144, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
-    { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },   { 392, 5544, 520, 0 },
+    { 5, 6344, 1032, 0 },    { 16, 1544, 1032, 0 },  { 9, 3080, 1032, 0 },   { 392, 5544, 520, 0 },
+    { 24, 1032, 520, 0 },    { 40, 1032, 520, 0 },
 };
 // Shapes for matmul in e4m3, whose rows of K are 16-byte aligned. The shapes cover tiles of 128 x 128 and 256 x
 // 128, split-K with tiles of 128 x 128, small tiles, split-K whose last pipeline stage is not full, and a C whose
@@ -676,7 +675,9 @@ static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.
-static const dims busy_rows[] = { { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 140, 8192, 1, 0 } };
+static const dims busy_rows[] = {
+    { 4300, 512, 1, 0 }, { 2200, 1024, 1, 0 }, { 6400, 256, 1, 0 }, { 6400, 128, 1, 0 }, { 140, 8192, 1, 0 },
+};
 // Row shapes for kernels that process long rows. 16400 x 2056 has more rows than the SMs process at once, and for
 // weighted_sum more data than L2 holds.
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
@@ -1189,6 +1190,7 @@ static kbk_shape with_strides(const kbk_op* op, kbk_shape s, int index) {
     return s;
 }
 static void run_attention(const kbk_op* op, int dtype) {
+    const int packed = 13; // with_strides: q, k and v in one tensor, with 16-byte alignment, as flashpp requires
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
         kbk_shape s = shape(attention_shapes[i / 2].rows, attention_shapes[i / 2].cols);
@@ -1200,7 +1202,7 @@ static void run_attention(const kbk_op* op, int dtype) {
         // the oracle: S^2
         for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++)
             run_shape(op, dtype, s, spoiled, i / 2);
-        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, i), 0, i / 2);
+        if (strchr(op->signature, '|')) run_shape(op, dtype, with_strides(op, s, heads ? packed : i), 0, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
