@@ -81,6 +81,27 @@ def buffers(kb, dtype):
     kb.check(None, sum(values))
 
 
+@kbench.bench(sizes={"small": "n=3 m=1,2", "large": "n=9 m=4"})
+def sized(kb, n, m):
+    kb.time(sum, [n, m], host=True)
+    kb.check(None, n + m)
+    kb.note(f"{n} {m}")
+
+
+@kbench.bench(which=["alloc:_dtype", "alloc:_place", "alloc:_count", "fill:_kind", "expect", "kb.bytes", "kb.check"])
+def misuse(kb, which):
+    kb.time(int, host=True)
+    {
+        "alloc:_dtype": lambda: kb.alloc(4, "f31"),
+        "alloc:_place": lambda: kb.alloc(4, "f32", "gpu"),
+        "alloc:_count": lambda: kb.alloc(2**64 + 4),
+        "fill:_kind": lambda: kb.fill(kb.alloc(4), "random"),
+        "expect": lambda: kb.expect("syn"),
+        "kb.bytes": lambda: kb.bytes("5"),
+        "kb.check": lambda: kb.check(1.5),
+    }[which]()
+
+
 @kbench.bench
 def on_a_gpu(kb):
     kb.time(lambda: None)
