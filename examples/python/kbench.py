@@ -1317,7 +1317,7 @@ def load(path: str) -> Records:
             if number < len(lines) or number == 1:
                 raise Error(f"{path}:{number}: {error}. {_READABLE}") from None
             _say(f"{path}:{number}: this line ends in the middle of a record and is left out.")
-    if not all(isinstance(row, dict) and isinstance(row.get("name"), str) for row in rows):
+    if not all(isinstance(row, dict) and isinstance(row.get("operation", row.get("name")), str) for row in rows):
         raise Error(f"{path} has a value that is no record. {_READABLE}")
     return Records(Record(_current_keys(row)) for row in rows)
 
@@ -5385,6 +5385,10 @@ def judge(
     import secrets
 
     seed = secrets.randbits(48) if seed is None else seed
+    for name, value in (("rtol", rtol), ("atol", atol), ("bytes", bytes), ("flops", flops)):
+        _number(f"judge: {name}", value or 0)
+    for name, value in (("max_time", max_time), ("timeout", timeout)):
+        _number(f"judge: {name}", value, 1e-3)
     if not callable(reference):
         raise Error("judge: the reference must be a function at the top level of a module, not a file name.")
     unknown = [w for w in allow if w not in _FLAGS]

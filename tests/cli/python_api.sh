@@ -128,6 +128,11 @@ check_err "judge: no file" 'there is no file'
 run "$PYTHON" -m kbench judge tests/cli/python/honest.py
 check_rc "judge: no task" 2
 check_err "judge: no task" '--task'
+for wrong in "--max-time nan" "--max-time 0" "--timeout -1" "--rtol nan" "--rtol -1"; do
+    run "$PYTHON" -m kbench judge $task:reference --task $task $wrong
+    check_rc "judge: $wrong" 2
+    check_err "judge: $wrong" "judge: $(echo "${wrong% *}" | tr -d - | sed 's/maxtime/max_time/')=.*must be a number"
+done
 
 # --- the wheel: header and module, from a copy of the checkout, without a network
 mkdir -p "$tmp/copy/examples"
