@@ -321,7 +321,8 @@ int main(int argc, char** argv) {
     for (int i = KBK_DTYPES; i-- && !dtype_name;)
         if (rung.dtypes >> i & 1) dtype_name = kbk_dtype_name(i);
     shape.batch = shape.heads = shape.rows = shape.cols = 1;
-    if (rung.family == KBK_GEMM && !kbk_has_option(rung.signature, "layout")) shape.layout = KBK_NT; // the only layout
+    if (rung.family == KBK_GEMM && !kbk_has_option(rung.signature, "layout"))
+        shape.layout = KBK_NT; // the only layout
     if (kbk_has_option(rung.signature, "p")) shape.p = 0.1;
     for (int i = 0; i < most; i++) {
         axes[i].name = sizes[i].name, axes[i].type = KB_AXIS_INTS;
@@ -332,8 +333,7 @@ int main(int argc, char** argv) {
     kb_axis* more = axes + most + 2; // axes of arguments that were given, so that a name identifies its problem
     if (layout_name && kbk_has_option(rung.signature, "layout"))
         more->name = "layout", more->type = KB_AXIS_STRINGS, more++->s[0] = layout_name;
-    if (shape.causal)
-        more->name = "causal", more->type = KB_AXIS_INTS, more->i[0] = 1, more->i[1] = KB_LAST_INT;
+    if (shape.causal) more->name = "causal", more->type = KB_AXIS_INTS, more->i[0] = 1, more->i[1] = KB_LAST_INT;
     entry.operation = rung.operation, entry.implementation = rung.implementation, entry.body = run, entry.axes = axes;
     entry.needs = KB_NEEDS_GPU, entry.note = rung.note, entry.rung = rung.rung, entry.min_sm = rung.sm;
     entry.origin = rung.origin & KBK_VENDOR ? "vendor" : "own";

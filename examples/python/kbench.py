@@ -128,6 +128,9 @@ _FUNCTION = C.CFUNCTYPE(
 )  # kb_function, kb_desc.check and kb_body: all take two pointers
 
 
+_TERMS = C.CFUNCTYPE(C.c_void_p, C.c_char_p)  # translates a message into Python's terms
+
+
 class _Param(C.Structure):
     _fields_ = [
         ("name", C.c_char_p),
@@ -221,6 +224,7 @@ _SIGNATURES = {
     "kb_json": (C.c_int64, [C.c_void_p, C.c_char_p, C.c_int64]),
     "kb_abi": (C.c_int64, [C.c_char_p]),
     "kbi_calibrate_from": (C.c_bool, [C.c_char_p, C.c_int64]),
+    "kbi_set_rephrase": (None, [_TERMS]),
     "kb_current": (C.c_void_p, []),
     "kb_main": (C.c_int, [C.c_int, C.POINTER(C.c_char_p)]),
     "kb_add_from": (None, [C.POINTER(_Entry), C.c_void_p]),
@@ -444,6 +448,7 @@ class _Library:
                 f"{path} does not match kbench.py {__version__} (different: {', '.join(wrong) or 'version'}). "
                 "Use kbench.py and kbench.h of the same version, and unset KBENCH_LIB."
             )
+        self.kbi_set_rephrase(_in_terms)
         self.result_bytes = self.kb_abi(b"kb_result")
         self.cuda = bool(self.kb_abi(b"cuda"))
         self.call_ms: Optional[float] = None  # time of an empty Python function; see _call_cost
@@ -1207,6 +1212,16 @@ def _in_python_terms(text: str) -> str:
     return text
 
 
+_translated: Dict[bytes, Any] = {}  # keeps the texts alive whose addresses the C library got
+
+
+@_TERMS
+def _in_terms(text: bytes) -> int:
+    if text not in _translated:
+        _translated[text] = C.create_string_buffer(_in_python_terms(text.decode(errors="replace")).encode())
+    return C.addressof(_translated[text])
+
+
 def _as_list(records: Any) -> List[Record]:
     return [records] if isinstance(records, Record) else list(records)
 
@@ -1508,8 +1523,6 @@ def _measure(
         library.kb_json(address, text, len(text))
         library.kb_result_free(address)
         data = json.loads(text.value.decode())
-        if data.get("message"):
-            data["message"] = _in_python_terms(data["message"])
         records.append(Record(data, job.error))
     if interrupts.pending:
         raise KeyboardInterrupt

@@ -485,6 +485,8 @@ def command_line():
         want = r.params["which"].replace("_", " ")
         check(f"misuse: {want}", r.time_ms is None and f"Error: {want}" in r.message, r.to_dict())
     check("misuse", done.returncode == 1 and "7 failed" in done.stdout, done.stdout)
+    done = run("--iters", "5", "--op", "odd")
+    check("advice in Python's terms", "into kb.time" in done.stdout and not re.search("KB_|kb_", done.stdout), done.stdout)
     done = run("--iters", "5", "--op", "sized", "--json", path)
     found = sorted((r.params["n"], r.params["m"], r.message) for r in kbench.load(path))
     want = [(3, 1, "3 1"), (3, 2, "3 2"), (9, 4, "9 4")]
