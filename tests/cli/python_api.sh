@@ -65,6 +65,11 @@ done
 run "$PYTHON" examples/python/layers.py --operation swish
 check_rc "layers: no such operation" 2
 check_err "layers: no such operation" "one of layernorm, gelu_erf, silu"
+for wrong in "--dtype f8" "--direction bwd,up"; do
+    run "$PYTHON" examples/python/layers.py --dry-run $wrong
+    check_rc "layers: $wrong" 2
+    check_err "layers: $wrong" "unknown .*'(f8|up)'; one of"
+done
 for example in $(! everything || echo attention_matrix) layers; do # attention_matrix builds the kernels first
     run env KBENCH_NO_CUDA=1 "$PYTHON" "examples/python/$example.py" --json "$tmp/none.json"
     check_rc "$example without a GPU" 2
