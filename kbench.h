@@ -13141,6 +13141,10 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         int instead = i->instead && i->on ? i->instead(i->value) : -1;
         if (instead >= 0) return instead;
     }
+    if (o->on[KBI_OPTION_env] && o->filter.n)
+        return kbi_error("--env takes no FILTER such as '%.100s'; --env --load A B shows what differs in two files",
+                         o->filter.of[0]),
+               KBI_EXIT_USAGE;
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
     if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)
