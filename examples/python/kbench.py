@@ -2266,6 +2266,9 @@ def do_bench(
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
+    _number("rep", rep)
+    if quantiles is not None and not all(0 <= q <= 1 for q in quantiles):
+        raise Error(f"quantiles={quantiles} must be numbers from 0 to 1.")
     tensors = list(grad_to_none or [])
 
     def clear_gradients() -> None:
@@ -2333,6 +2336,12 @@ class Benchmark:
         )
         self.line_names, self.plot_name, self.args = list(line_names), plot_name, dict(args)
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
+        columns = self.x_names + self.line_names
+        if len(self.line_names) != len(self.line_vals) or len(set(columns)) < len(columns):
+            raise Error(
+                f"Benchmark '{plot_name}' needs a name in line_names for each value in line_vals, and different names: "
+                f"x_names={self.x_names}, line_vals={self.line_vals}, line_names={self.line_names}."
+            )
 
     def points(self) -> List[Dict[str, Any]]:
         """Returns the values of x_names at each point. Raises ValueError if an entry of x_vals does not have as many

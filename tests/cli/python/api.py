@@ -368,6 +368,14 @@ def triton_faces():
     check("do_bench: a warning if unreliable", few and "UNVERIFIED" not in few[0][0] and few[0][1] == "api.py", said)
     check("do_bench: once", len(set(said)) == len(said), said)
 
+    for wrong in ({"quantiles": [1.5]}, {"quantiles": [-1]}, {"quantiles": [float("nan")]}, {"rep": -1}):
+        said = raised(kbench.Error, kbench.do_bench, int, host=True, **wrong)
+        check(f"do_bench: {wrong}", said and list(wrong)[0] in said, said)
+    for line_names in (["A"], ["A", "B", "C"], ["A", "A"], ["n", "B"]):
+        wrong = dict(x_names=["n"], x_vals=[1], line_arg="p", line_vals=["a", "b"], plot_name="p", args={})
+        said = raised(kbench.Error, kbench.Benchmark, line_names=line_names, **wrong)
+        check(f"Benchmark: {line_names}", said and "line_names" in said, said)
+
     class Tensor:
         grad = 1
 
