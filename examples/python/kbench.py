@@ -2104,8 +2104,9 @@ class _Registered:
             returns=True,
         )
         self.entry.body = _Entry._fields_[2][1](self.body)
-        self.file = _text(inspect.getsourcefile(fn) or "")
-        self.entry.file, self.entry.line = self.file, fn.__code__.co_firstlineno
+        code = getattr(fn, "__code__", None)  # a callable object has none
+        self.file = _text(code and inspect.getsourcefile(code) or "")
+        self.entry.file, self.entry.line = self.file, code.co_firstlineno if code else 0
         _library().kb_add_from(C.byref(self.entry), None)
 
     def _value(self, kb: int, axis: str) -> Any:
@@ -2171,7 +2172,10 @@ def bench(
     Raises Error for an invalid axis."""
 
     def register(f: Callable[..., None]) -> Callable[..., None]:
-        _registered.append(_Registered(f, op or f.__name__, impl, axes, sizes or {}, origin, rung, note))
+        name = op or getattr(f, "__name__", "")
+        if not callable(f) or not name:
+            raise Error(f"kbench.bench registers a function or, with op=, a callable object, not {f!r}.")
+        _registered.append(_Registered(f, name, impl, axes, sizes or {}, origin, _whole("rung", rung), note))
         return f
 
     return register if fn is None else register(fn)

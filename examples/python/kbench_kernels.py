@@ -1583,7 +1583,7 @@ class Kernels:
         return len(_host().infos)
 
     def __getitem__(self, key: Union[str, Tuple[str, ...]]) -> Any:
-        words = (key,) if isinstance(key, str) else tuple(key)
+        words = key if isinstance(key, tuple) else (key,)
         if not 1 <= len(words) <= 3 or not all(isinstance(w, str) for w in words):
             raise Error("kernels[...] takes operation, direction, implementation: kernels['softmax', 'fwd', 'onepass']")
         everything = self._all()

@@ -209,6 +209,7 @@ def errors():
         "the reference must be" in raised(kbench.Error, kbench.judge, file, file, (1,)),
     )
     check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
+    check("no benchmark function", "op=" in raised(kbench.Error, kbench.bench, 5))
     check("expect: one word", kbench.time(int, host=True, samples=3, expect="sync").time_ms)
     nan, inf = float("nan"), float("inf")
     for wrong in (
@@ -499,6 +500,8 @@ def command_line():
     found = sorted((r.params["n"], r.params["m"], r.message) for r in kbench.load(path))
     want = [(3, 1, "3 1"), (3, 2, "3 2"), (9, 4, "9 4")]
     check("sizes: their axes are arguments of the function", found == want, found)
+    done = run("--iters", "5", "--op", "partial")
+    check("a callable object", done.returncode == 0 and "1 case: 1 ok" in done.stdout, done.stdout)
     done = run("--list", "--op", "sized", "--size", "large", "-a", "m=5")
     check("sizes: a category", "n=9/m=5" in done.stdout and len(done.stdout.splitlines()) == 1, done.stdout)
     done = run("--op", "on_a_gpu")

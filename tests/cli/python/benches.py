@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Benchmarks for kbench's command line: correct benchmarks, and one benchmark for each kind of failure."""
 
+import functools
 import os
 
 import kbench
@@ -100,6 +101,9 @@ def misuse(kb, which):
         "kb.bytes": lambda: kb.bytes("5"),
         "kb.check": lambda: kb.check(1.5),
     }[which]()
+
+
+kbench.bench(functools.partial(sized, m=2), op="partial", n=[1])
 
 
 @kbench.bench
