@@ -89,7 +89,7 @@ MEMORY RULES
     as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The benchmark
     function must free memory of other allocators, such as cudaMalloc; device memory that it leaves raises the flag
     LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.  */
-#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
 #elif !defined(KBENCH_H)
 #define KBENCH_H
