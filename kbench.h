@@ -4050,7 +4050,7 @@ enum {
     KBI_BARE(verbose, "verbose", "out", "print messages and winners of all cases (-v)", KBI_ALWAYS) \
     KBI_BARE(help, "help", "out", "print common options; --help all prints all (-h)", 0) \
     KBI_BARE(version, "version", "out", "print the version", 0) \
-    KBI_BARE(env, "env", "inspect", "print the machine; with --load A B: what differs", \
+    KBI_BARE(env, "env", "inspect", "print the properties of the machine", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 

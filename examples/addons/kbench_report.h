@@ -66,7 +66,7 @@ typedef const char* kbi_two[2];
     KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
     KBI_TEXT(explain, "explain", "NAME", "out", "the meaning of a flag, verdict, key or column", KBI_INSTEAD) \
     KBI_BARE(github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
-    KBI_X(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**, \
+    KBI_X(load, "load", "FILE...", "compare", "show records, or with --env what differs; nothing runs", const char**, \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD) \
     KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", \
         const char*, kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
