@@ -2661,7 +2661,6 @@ KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
-KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 192, 96, 97, 98, 99, 100, 101)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130, 131, 132, 133)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34, 35, 36, 37)
@@ -9834,7 +9833,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
     which transposes it and accepts any address. An operand that is not K-major is copied in units of 16 bytes
     if Wide is true, else in units of 4 bytes. Wide requires rows that are aligned to 16 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
-    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
+    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
     static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
@@ -10520,19 +10519,7 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
     kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, io.ldc,
                                                 i0 + threadIdx.x % 128 / 32 * 16, j0, d);
 }
-// Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
-// which the TMA store undoes.
-template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
-    int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
-#pragma unroll
-    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
-        uint32_t w[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
-        kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
-    }
-}
-/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If `Turned` is
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_step_stage. If `Turned` is
     true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If `Turned` is
     false, lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31
     first, which avoids bank conflicts. */
@@ -10580,7 +10567,7 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
         else
-            kbki_wg_stage<T>(buffer, d + x / 2);
+            kbki_step_stage<T>(buffer, d + x / 2);
         kbki_bulk_fence();
         kbki_barrier<128>(1 + group);
         if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
@@ -11296,7 +11283,7 @@ __global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> i
     The matrix B is therefore the first operand, and the result is the transpose of C. A work unit is a block of 64
     columns of C; the CTAs of a cluster split K. Two CTAs run on an SM. */
 template <int Rows> struct kbki_mm_stream {
-    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : Rows < 128 ? 6 : 4;
+    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : 6;
     static constexpr int stage_bytes = (64 + Rows) * 128, bytes = 1024 + stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11537,11 +11524,10 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
     epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
     33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
-    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
-    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
-    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
-    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
-    products on an H100. */
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles. DRAM
+    moves 1600 bytes per cycle for all SMs together. The time of the computation overlaps with the time of the DRAM
+    traffic, except for 0.41 of the shorter time. A launch takes 2000 cycles; CTAs that share an operand add 880
+    cycles. All constants were fitted to measured times of bf16 products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, by, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11561,7 +11547,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
     const double waves = (double)(parts > 1 ? 0 : units / slots);
     const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+    const double join = by.split > 1    ? 4500
                         : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
                                         : 0;
     const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
@@ -12416,7 +12402,7 @@ KBKI_SCRATCH(attention_fwd) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
     if (word == KBKI_WORD_cublas)
-        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
+        return KBK_TICKETS + KBKI_CUBLAS_BYTES + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
     return word == KBKI_WORD_flashpp ? KBK_TICKETS : 0;
 }
 KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
@@ -12829,10 +12815,9 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
         return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    if (!lib->batched) return "cublasGemmStridedBatchedEx not found";
     int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
-    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
+    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + KBKI_CUBLAS_BYTES), one = 1, zero = 0;
     T* p = (T*)(scores + chunk * n * n);
     cudaDataType type = kbki_type<T>::cuda;
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;

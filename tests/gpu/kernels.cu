@@ -671,7 +671,7 @@ static const dims byte_shapes[] = {
 };
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
-// in 16 bits and on 132 SMs: one, two and four 16-byte vectors per thread
+// for sum in 16 bits, on 132 SMs: one, two and four 16-byte vectors per thread
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.
