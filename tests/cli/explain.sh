@@ -37,7 +37,7 @@ awk '
         }
     }
     /^@ / { end(); kind = $2; name = substr($0, length(kind) + 4); n = 0; text = ""; next }
-    { n++; text = text "\n" $0; wants("a line over 80 columns: " $0, length($0) <= 80) }
+    { n++; text = text "\n" $0; wants("a line over 80 columns: " $0, length($0) <= 80); wants("a number and % on two lines", $0 !~ /^ *%/) }
     END { end() }' "$tmp/all" > "$tmp/faults"
 check_same "meaning, reason, advice and example of every name" "$(cat "$tmp/faults")" ""
 while read -r flag mark; do
