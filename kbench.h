@@ -3,20 +3,22 @@
 
 QUICK START
 
-    #define KBENCH_IMPLEMENTATION               in exactly one .cu, .c or .cpp file
+    #define KBENCH_IMPLEMENTATION    // in exactly one .cu, .c or .cpp file
     #include "kbench.h"
     __global__ void scale(const float* x, float* y, int n) { ... }
 
     KBENCH(scale) {
         int n = 1 << 24; float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
         kb_fill(kb, x, n, KB_NORMAL);
+        float* hx = kb_host(kb, x);                     // a copy on the host, for the check
         KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }
+        KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6);  // a wrong result gets no time
         kb_bytes(kb, 2.0 * sizeof(float) * n);
     }
     KBENCH_MAIN()
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
-    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
+    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME times C code; end it with kb_keep(result)
     Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
