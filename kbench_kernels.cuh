@@ -2247,18 +2247,19 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
                  : "memory");
     return done;
 }
-__device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
+// Far: other CTAs arrive at the mbarrier.
+template <bool Far = false> __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
     // After the time limit, a store to address 0 stops the kernel. The loop contains no trap instruction, because
     // ptxas keeps wgmma products in flight only in code without traps.
-    while (!kbki_bar_try(bar, parity))
+    while (!(Far ? kbki_bar_try_far(bar, parity) : kbki_bar_try(bar, parity)))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
                      : "l"(clock64() - start), "l"((KBK_TRAP_AFTER)*2000000000LL), "l"(0ull)
                      : "memory");
 #else
-    while (!kbki_bar_try(bar, parity)) {}
+    while (!(Far ? kbki_bar_try_far(bar, parity) : kbki_bar_try(bar, parity))) {}
 #endif
 }
 __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsigned bytes, uint64_t* bar) {
@@ -7586,7 +7587,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
                     kbki_cluster_at(kbki_shared(table + slot), lane)),
                 "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), lane))
                 : "memory");
-        while (!kbki_bar_try_far(bar, parity)) {}
+        kbki_bar_wait<true>(bar, parity);
     }
     p = kbki_pair::none();
 #pragma unroll
