@@ -134,7 +134,7 @@
         3 relu gelu_tanh dropout: special functions limit 16-bit types, memory limits f32; random numbers
         4 transpose: shared memory, bank conflicts, padding
         5 sum mse: tree, shuffles, atomics, tickets
-        6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
+        6 weighted_sum rope: reuse of a vector, sums along columns, when a matrix product is the wrong tool
         7 softmax: online softmax; a row in registers, in shared memory, in a cluster
         8 layernorm rmsnorm: two-pass variance, persistent kernels
         9 cross_entropy embedding: forward and backward in one kernel, a pipeline of rows by cp.async; sorted scatter
