@@ -149,7 +149,8 @@
        says where these kernels end; the kernels below the line are optimised, and longer.
        `python3 tests/ladder.py --diff OP` prints the lines that change from rung to rung. The measured columns
        below a card begin with the arithmetic intensity and the floor: bytes over the bandwidth of a copy, or FLOPs
-       over the rate of a matrix product. Answer the card's question (predict) before you read them.
+       over the rate of a matrix product. If a rung launches several kernels, the column regs belongs to the first
+       one. Answer the card's question (predict) before you read the columns.
        Terms to search for: coalescing, bank conflict, swizzle, occupancy, double buffering, pipeline, cp.async,
        mbarrier, TMA, wgmma, warp specialization, ping-pong, persistent kernel, epilogue, split-K, stream-K, online
        softmax, FlashAttention, programmatic dependent launch (PDL), Little's law, arithmetic intensity.
@@ -2661,7 +2662,6 @@ KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
-KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 192, 96, 97, 98, 99, 100, 101)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130, 131, 132, 133)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34, 35, 36, 37)
@@ -7937,9 +7937,10 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
                with the same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   two kernels. Order: for each remainder of the id modulo 128, one CTA selects the tokens, counts them
-               by id and sorts the tokens of each id. Write: for the first token of each id, its row of dy, or the sum
-               of all rows with this id, is written to dW. Then rows of dW without tokens are set to zero
+    3 sorted   two kernels. Order: ids with the same remainder modulo a power of two (128 for 128 to 524288 rows of
+               dW) form a class. One CTA per class selects its tokens, counts them by id and sorts the tokens of each
+               id. Write: for the first token of each id, its row of dy, or the sum of all rows with this id, is
+               written to dW. Then rows of dW without tokens are set to zero
                                            <- every row is written once: no zero-fill, no contention, the same bits
                every time. No data is read while the zeros are written. Sums are in f32 and in token order; for
                more than 32 tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch
@@ -8246,9 +8247,10 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of `sorted`. The first CTAs of the grid add vectors of dy, the `hot` CTAs from `lead` on compute
-    hot rows, and the last CTAs write zeros to rows of dW without tokens, `group` rows each. CTAs that start while
-    the first kernel still runs (PDL) load their vectors of dy during this time. */
+/*  Second kernel of `sorted`. The first `lead` CTAs of the grid add vectors of dy, and the next `hot` CTAs compute
+    hot rows. Further CTAs add the remaining vectors of dy, and the last CTAs write zeros to rows of dW without
+    tokens, `group` rows each. CTAs that start while the first kernel still runs (PDL) load their vectors of dy
+    during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8508,7 +8510,8 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
                 <- 16 values from shared memory feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy").
-                Threads whose columns are 8 apart read the same banks (437 M conflicts); rung 6 avoids this
+                Neighbouring threads read columns 8 apart, so 16 threads read only four banks (439 M conflicts);
+                rung 6 avoids this
     6 vec       each load and store moves four elements; A is transposed when it is stored in shared memory
                 <- a quarter of the load and store instructions of rung 5
     7 cpasync   f32: cp.async pipeline of four tiles
@@ -8517,9 +8520,9 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 double-buffered in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
                 <- 128 FMAs per six 16-byte loads, which are issued one value of k ahead (the tiling hierarchy of
                 CUTLASS). Operands of a band stay in L2, and split-K lets a small product use all SMs
-    Rungs 7 to 16 for f16 and bf16 use tensor cores and are in >>matmul_steps. Rungs 17 and 18, for compute capability
-    8.0 to 8.9, are in >>matmul_mma. Rungs 19 and 20 are the production kernel in >>matmul_select, which combines the
-    ideas of rungs 9 to 16 with split-K, batches and any alignment.
+    Rungs 7 to 16 for f16 and bf16 use tensor cores and are in >>matmul_steps. Rungs 17 and 18, for GPUs without wgmma,
+    are in >>matmul_mma. Rungs 19 and 20 are the production kernel in >>matmul_select, which combines the ideas of rungs
+    9 to 16 with split-K, batches and any alignment.
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -8567,8 +8570,8 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 // Returns the split-K factor of variant `mmapipe`, whose tiles have 128 x 128 elements. K is split only if the
-// tiles alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each
-// slice covers at least 512 values of k.
+// tiles alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. K is
+// split into at most 66 slices, and each slice covers at least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8633,9 +8636,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t sa, sb, sc;
     unsigned* flags;                 // counters in the workspace that signal finished split-K slices
     float* part; // partial sums of split-K in the workspace; NULL if K is not split
-    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members `layers`, `whole`,
-    // `slices` and `store`. layers: number of products in the batch; whole: number of tiles that are not split
-    // along K
+    // deep: number of values of k per split-K slice. Only the production kernel uses `layers` and the members after
+    // it. layers: number of products in the batch; whole: number of tiles that are not split along K
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
@@ -8779,7 +8781,8 @@ template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
                             int64_t bk, int64_t bn, int64_t ldc) {
-    __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
+    // the odd pitch of 65 floats reduces bank conflicts of transposed writes from 8-way to 4-way
+    __shared__ float sa[8][65], sb[8][65];
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
     int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
@@ -8848,7 +8851,7 @@ __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                               int64_t ak, int64_t bk, int64_t bn, int64_t ldc, int64_t batch_a, int64_t batch_b,
                               int64_t batch_c) {
-    // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
+    // The odd pitch of 129 floats reduces bank conflicts of transposed writes from 8-way to 4-way.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9034,8 +9037,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
                 FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
-    drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
-                        4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
+    drawings    a tile: C 4096 x 4096 = 32 x 16 tiles of 128 x 256 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
+                        4 x 1 strips of 16 rows (warp) = 2 x 32 blocks of 8 x 8, a pair of columns per lane
                 swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
                          row 1 | 1 0 3 2 5 4 7 6    vectors (what ldmatrix reads from eight rows) lies in eight
                          row 2 | 2 3 0 1 6 7 4 5    different groups of four banks
@@ -9833,7 +9836,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
     which transposes it and accepts any address. An operand that is not K-major is copied in units of 16 bytes
     if Wide is true, else in units of 4 bytes. Wide requires rows that are aligned to 16 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
-    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
+    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
     static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
@@ -10077,9 +10080,9 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                CTAs take the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
                over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
-               (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
-               rung 17, which accepts any address. If there are few tiles and K is long, split-K is used. The slices
-               are added in order (workspace: 4*M*N bytes per slice)
+               (workspace: 2*(M*K + K*N) bytes and padding). If an operand that is not copied has a base address that
+               is not aligned to 16 bytes, rung 17 runs, which accepts any address. If there are few tiles and K is
+               long, split-K is used. The slices are added in order (workspace: 4*M*N bytes per slice)
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
@@ -10519,19 +10522,7 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
     kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, io.ldc,
                                                 i0 + threadIdx.x % 128 / 32 * 16, j0, d);
 }
-// Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
-// which the TMA store undoes.
-template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
-    int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
-#pragma unroll
-    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
-        uint32_t w[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
-        kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
-    }
-}
-/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If `Turned` is
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_step_stage. If `Turned` is
     true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If `Turned` is
     false, lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31
     first, which avoids bank conflicts. */
@@ -10555,9 +10546,9 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
     }
 }
 /*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time. The warpgroup has two staging
-    buffers (double buffering), and the stores are asynchronous. Before a staging buffer is written again, the
-    thread that started the TMA store of this buffer waits until the store has read it
-    (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
+    buffers (double buffering), or one if shared memory has no room for two. The stores are asynchronous. Before a
+    staging buffer is written again, the thread that started the TMA store of this buffer waits until the store has
+    read it (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
     twice. If `Turned` is true, C is the transpose of the product, and an f32 buffer is stored as two TMA
     boxes. */
 template <class T, class Plan, bool Turned>
@@ -10579,7 +10570,7 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
         else
-            kbki_wg_stage<T>(buffer, d + x / 2);
+            kbki_step_stage<T>(buffer, d + x / 2);
         kbki_bulk_fence();
         kbki_barrier<128>(1 + group);
         if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
@@ -11201,9 +11192,8 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int spl
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
     operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
     16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
-    in memory. The elements of A and of B are permuted in the same way, so the sums do not change. Each of
-    eight warps computes the products for a part of K, and the sums of the warps are added in a fixed
-    order. */
+    in memory. The elements of A and of B are permuted in the same way, so the sums do not change. Several warps
+    each compute the products for a part of K, and the sums of the warps are added in a fixed order. */
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
@@ -11296,7 +11286,7 @@ __global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> i
     The matrix B is therefore the first operand, and the result is the transpose of C. A work unit is a block of 64
     columns of C; the CTAs of a cluster split K. Two CTAs run on an SM. */
 template <int Rows> struct kbki_mm_stream {
-    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : Rows < 128 ? 6 : 4;
+    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : 6;
     static constexpr int stage_bytes = (64 + Rows) * 128, bytes = 1024 + stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11450,21 +11440,21 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rung 3
-                      of bmm.
+  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rungs 3
+                      and 4 of bmm.
 -----------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
-                 kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
-                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
-                 of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
-                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
+                 kbk_tune measured as the fastest. If the last wave of tiles leaves at least half of the SMs idle
+                 (wave quantization), its tiles may be split along K. The CTA with the last slice of a tile adds the
+                 sums of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles,
+                 the CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
                  (Osama et al. 2023) balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as
                  long (fitted to times on an H100). No counter shows why; the presumed reason is that CTAs of
                  stream-K work on different parts of K at the same time.
-                 Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
-                 first (workspace: as for rung 18)
+                 Products of up to 32 rows (N <= 3840: up to 64) in layout NT: >>matmul_thin. Rows that are not
+                 16-byte aligned are copied first (workspace: as for rung 18)
     bound by     arithmetic, like rungs 11 to 16; a product of up to 64 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
@@ -11537,11 +11527,10 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
     epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
     33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
-    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
-    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
-    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
-    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
-    products on an H100. */
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles. DRAM
+    moves 1600 bytes per cycle for all SMs together. The time of the computation overlaps with the time of the DRAM
+    traffic, except for 0.41 of the shorter time. A launch takes 2000 cycles; CTAs that share an operand add 880
+    cycles. All constants were fitted to measured times of bf16 products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, by, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11561,7 +11550,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
     const double waves = (double)(parts > 1 ? 0 : units / slots);
     const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+    const double join = by.split > 1    ? 4500
                         : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
                                         : 0;
     const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
@@ -12048,11 +12037,11 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                about 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
     4 select   256 x 128 tiles; a warpgroup computes its two halves of a tile one after the other in the same
-               registers; smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU. If the last wave
-               of tiles leaves more than half of the SMs idle, its tiles are split along K (workspace: 4 bytes per
-               result of a tile and SM)
-                                                 <- per product, at least a quarter less traffic from L2 than in
-               rung 3; small products use all SMs as well
+               registers; smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU. Tiles are split
+               along K as in rung 19 of matmul: those of the last wave (workspace: 4 bytes per result of a tile and
+               SM), or all tiles, by the CTAs of a cluster
+                                                 <- per product, tiles of 256 x 128 cause a quarter less traffic from
+               L2 than tiles of 128 x 128; small products use more SMs
     99 cublas  cublasLtMatmul; fast accumulation is off: it would keep sums over all of K in the tensor cores,
                with about 14 bits. Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
@@ -12353,9 +12342,9 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
            Rungs flashpp, flashmma and flash accept strides; the last two need equal strides of q, k and v
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
-    check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
-           scale or of sqrt(sum_j (p v)^2), the error that rounding of the probabilities can cause; lse: 128 ulp
-           of a quarter of the greatest sum of |q k| / sqrt(d)
+    check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp and 1e-6 in f32, 4 ulp at 16 bits, of the
+           row scale or of max(1, L / 8) sqrt(sum_j (p v)^2), the error that rounding of the probabilities can cause;
+           lse: 128 ulp of L / 4. L: the greatest sum of |q k| / sqrt(d)
     1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
                                                         times, and every FMA loads its operands through the caches.
                                                         S <= 2048
@@ -12416,7 +12405,7 @@ KBKI_SCRATCH(attention_fwd) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
     if (word == KBKI_WORD_cublas)
-        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
+        return KBK_TICKETS + KBKI_CUBLAS_BYTES + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
     return word == KBKI_WORD_flashpp ? KBK_TICKETS : 0;
 }
 KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
@@ -12829,10 +12818,9 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
         return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    if (!lib->batched) return "cublasGemmStridedBatchedEx not found";
     int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
-    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
+    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + KBKI_CUBLAS_BYTES), one = 1, zero = 0;
     T* p = (T*)(scores + chunk * n * n);
     cudaDataType type = kbki_type<T>::cuda;
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
@@ -13269,8 +13257,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9, each one
-                         kernel that shows one idea.
+  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9, each of
+                         which adds one idea.
 -----------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -14132,7 +14120,8 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
-// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+// configurations for tensors with strides; code for strides would make the kernels for contiguous tensors 2 to 4 %
+// slower (d = 64)
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500, true> kbki_fa_128x2s;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128x3s;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64x3s;
@@ -14398,7 +14387,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of `do`, and loops over
     all keys. The second pass (`Keys` is true) computes dk and dv; a CTA of this pass keeps 32 keys, and loops over
     all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds three f32 tiles
-    of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in >>attention_simt. Thread (y, x)
+    of 32 rows and one of 32 x 32 (54 KiB at d = 128). Threads are arranged as in >>attention_simt. Thread (y, x)
     of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x and x + 16 of the loop operand. Of
     every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
@@ -14851,7 +14840,7 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
     });
 }
 // Launches the kernel of variant `flashmma` with 64 keys per CTA and one buffer for rows of q and `do`. The
-// configuration with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
+// configuration with 64 keys is used at d = 128 if a CTA cannot have 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14888,12 +14877,13 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                consumer warpgroups hold dk and dv of 64 keys each in registers. Scores are computed transposed,
                with keys as rows, so that p and ds stay in registers as first operands for dv and dk. ds also goes
                to shared memory for dq: each warpgroup computes a 64 x 64 block of dq over all 128 keys
-               <- no thread moves operands. All products of a tile but the first two overlap with other work: the
-               product for dv with computing ds, the product for dk with the atomics of dq and the next scores. One
-               barrier per tile remains. If all work items have about the same length, the kernel is persistent,
-               and loads the next keys while results are stored. With a causal mask and many rows, a persistent
-               kernel was slower. Bulk reductions of dq from shared memory were slower than atomics from registers:
-               on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+               <- no thread moves operands. Three of the five products of a tile overlap with other work: the product
+               of `do` and v with the exponentials, the product for dv with computing ds, and the product for dk with
+               the atomics of dq and the next scores. One barrier per tile remains. If all work items have about the
+               same length, the kernel is persistent, and loads the next keys while results are stored. With a causal
+               mask and many rows, a persistent kernel was slower. Bulk reductions of dq from shared memory were slower
+               than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439
+               instead of 494 at d = 64
     bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
     Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`).
