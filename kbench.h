@@ -3,20 +3,22 @@
 
 QUICK START
 
-    #define KBENCH_IMPLEMENTATION               in exactly one .cu, .c or .cpp file
+    #define KBENCH_IMPLEMENTATION    // in exactly one .cu, .c or .cpp file
     #include "kbench.h"
     __global__ void scale(const float* x, float* y, int n) { ... }
 
     KBENCH(scale) {
         int n = 1 << 24; float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
         kb_fill(kb, x, n, KB_NORMAL);
+        float* hx = kb_host(kb, x);                     // a copy on the host, for the check
         KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }
+        KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6);  // a wrong result gets no time
         kb_bytes(kb, 2.0 * sizeof(float) * n);
     }
     KBENCH_MAIN()
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
-    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
+    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME times C code; end it with kb_keep(result)
     Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
@@ -89,7 +91,7 @@ MEMORY RULES
     as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The benchmark
     function must free memory of other allocators, such as cudaMalloc; device memory that it leaves raises the flag
     LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.  */
-#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
 #elif !defined(KBENCH_H)
 #define KBENCH_H
@@ -259,7 +261,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(OUTLIERS, WARN, "OU", "outliers move the median by more than the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
     x(NOISY, WARN, "NO", "the half-width of the interval exceeds 5 % of the time", \
-      "differences below 5 % cannot be detected", "close other programs, use --cpu N, or raise --max-time") \
+      "the median of another run may differ by as much", "close other programs, use --cpu N, or raise --max-time") \
     x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
@@ -512,8 +514,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth, winner_certain, contest, code, "whether the winner is significantly faster than every other case") \
     x(status, status, trust, measured(status), "ok, failed, skipped") \
     x(truth, verified, trust, measured(verified), "whether the checks passed; null if nothing was checked") \
-    x(real, max_error, trust, measured(max_error), "largest error that the checks found") \
-    x(real, tolerance, trust, measured(tolerance), "largest error that the checks allow") \
+    x(real, max_error, trust, measured(max_error), "largest error that the checks found; see tolerance") \
+    x(real, tolerance, trust, measured(tolerance), "allowed error; in kb_check, of |got - want| / (1 + |want|)") \
     x(flags, flags, trust, measured(flags), "names of the raised flags (KB_FLAGS)") \
     x(text, message, trust, measured(message), "notes, for people") \
     x(text, kernel, kernel, measured(kernel), "name of the first kernel of the timed block") \
@@ -4050,7 +4052,7 @@ enum {
     KBI_BARE(verbose, "verbose", "out", "print messages and winners of all cases (-v)", KBI_ALWAYS) \
     KBI_BARE(help, "help", "out", "print common options; --help all prints all (-h)", 0) \
     KBI_BARE(version, "version", "out", "print the version", 0) \
-    KBI_BARE(env, "env", "inspect", "print the machine, or what differs in two record files", \
+    KBI_BARE(env, "env", "inspect", "print the properties of the machine", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
@@ -9365,8 +9367,12 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL,
-                 "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (error %.3g, tolerance %.3g)",
-                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want, c.error, tolerance);
+                 "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (%s %.3g, tolerance %.3g)",
+                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want,
+                 how == KBI_CHECK_MIXED ? "|got - want| / (1 + |want|) is"
+                 : how == KBI_CHECK_ULP ? "error in ulps"
+                                        : "norm-wise error",
+                 c.error, tolerance);
     return false;
 }
 
@@ -10941,6 +10947,7 @@ static void kbi_table_line_end(kbi_table* t) {
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
+        if (strncmp(s + n, " %", 2) == 0) n += 1 + strcspn(s + n + 1, " "); // "10 %" stays on one line
         int width = kbi_width(s, n), gap = used > indent;
         if (gap && used + gap + width > t->how.width) kbi_puts(&t->text, "\n"), used = gap = 0;
         int blanks = used ? gap : indent, taken;

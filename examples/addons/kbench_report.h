@@ -66,7 +66,7 @@ typedef const char* kbi_two[2];
     KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
     KBI_TEXT(explain, "explain", "NAME", "out", "the meaning of a flag, verdict, key or column", KBI_INSTEAD) \
     KBI_BARE(github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
-    KBI_X(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**, \
+    KBI_X(load, "load", "FILE...", "compare", "show records, or with --env what differs; nothing runs", const char**, \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD) \
     KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", \
         const char*, kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
@@ -1723,7 +1723,7 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
 // Rounds and processes give more reliable intervals than samples, so the source of the intervals is printed.
 static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
     static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
-                                         "the differences between runs in the history", "fresh processes (--procs)",
+                                         "the differences between runs in the history", "several processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
     char noise[40];
@@ -3641,7 +3641,8 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
         kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
-                      "no bytes, operations or roofs are known");
+                      r->throughput_gbps > 0 || r->gflops > 0 ? "no peak was measured"
+                                                              : "no kb_bytes and no kb_flops");
     else if (r->bound)
         kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
@@ -6463,8 +6464,8 @@ static const struct {
 } kbi_column_reasons[] = {
     { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from the time",
       "compare times only from the same machine, cache state and clock" },
-    { KBI_COLUMN_SPREAD, "a difference smaller than the interval cannot be detected",
-      "narrow the interval with --max-time, --thorough or --procs" },
+    { KBI_COLUMN_SPREAD, "a time that another run reports may differ by as much",
+      "compare implementations by their speedup; narrow the interval with --max-time, --thorough or --procs" },
     { KBI_COLUMN_GBPS, "if memory is the limit, GB/s and not FLOP/s show how good a kernel is",
       "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
     { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, FLOP/s show how good a kernel is",
@@ -6485,7 +6486,7 @@ static const struct {
     { KBI_COLUMN_SAMPLES, "an interval needs 6 samples, the 99 % quantile needs 300",
       "set the number with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
-      "a speedup is significant if its interval excludes 1; '=' means equivalent, '~' not certain" },
+      "a speedup is significant if its interval lies outside 1 +- noise_floor; '=' means equivalent, '~' not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "run more rounds: --thorough or --rounds 64" }
 };
@@ -6567,15 +6568,34 @@ static const struct {
       "equal implementations rarely exceed the noise floor; with --compare, SLOWER means slower than the old run",
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
-    { "EQUIVALENT", "a verdict",
+    { "EQUIVALENT,=", "a verdict",
       "the interval lies within 1 % of equality (--compare: within --threshold); the table shows '='",
       "the data excludes a difference of more than 1 % (--compare: more than --threshold)",
       "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
-    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows '~'",
+    { "UNRESOLVED,~", "a verdict", "the data shows neither a difference nor equivalence; the table shows '~'",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
+    { "fastest,fastest?", "a note at the end of a row of the table",
+      "the implementation with the shortest time; '?': it is not significantly faster than all others",
+      "without the '?', the difference from each other implementation is significant",
+      "after '?', run more rounds (--rounds 64, --procs 5), or choose by memory or simplicity",
+      "\"winner\": \"warp\", \"winner_certain\": true" },
+    { "skipped,failed", "a status of a case",
+      "skipped: kb_skip stopped the case, or it needs a GPU and there is none; failed: a flag replaces the time",
+      "a failed case gives exit code 1; a skipped case does not (77: every case needs a GPU)",
+      "read the reason in the table, or in the key message of the record", "kb_skip(kb, \"needs sm_90\");" },
+    { "change", "a column of --compare, --baseline and --race",
+      "time of the new run / time of the old run - 1; a positive change is slower",
+      "the change is only as certain as its interval is narrow",
+      "compare the interval with --threshold; the verdict does so for each case",
+      "+61.3%    [+57.6%, +65.1%]  REGRESSED severe" },
+    { "added,removed,had failed,not comparable,no time", "a verdict of --compare",
+      "added, removed: only one run has the case; had failed: the old run has a flag instead of a time; "
+      "not comparable: the machine, cache state or timer differs",
+      "a change needs a time of the same case, measured in the same way, in both runs",
+      "see what differs: --env --load OLD NEW", "./bench --env --load old.json new.json" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
       "the interval of the change lies beyond --threshold (5 %); --alpha bounds the risk of any false alarm",
       "a regression gives exit code 3; a change that may be below the threshold does not",
@@ -6740,8 +6760,8 @@ static int kbi_explain_instead(const char* value) {
     }
     if (flag < 0 && column < 0 && term < 0 && !key)
         return kbi_error("--explain: no flag, verdict, key of the record or column of the table is called '%s'; the "
-                         "nearest name is %s",
-                         name, best.name),
+                         "nearest name is %.*s",
+                         name, (int)strcspn(best.name, ","), best.name),
                KBI_EXIT_USAGE;
     kb_result record;
     kbi_table t;

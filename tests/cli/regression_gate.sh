@@ -205,7 +205,7 @@ check_out "another commit is named" "before +commit.json .*commit 0123456789ab"
 at NOISE=1 -- --procs 5 --save-baseline procs
 at NOISE=1 SLOWER=20 -- --procs 5 --baseline procs
 check_rc "fresh processes, 20 % slower" 3
-check_out "fresh processes" "intervals from fresh processes"
+check_out "several processes" "intervals from several processes"
 
 # --- a history
 i=0
