@@ -9120,6 +9120,8 @@ static void kbi_body_ended(kbi_run* run) {
     if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP,
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
+    if (call->sampled && !call->ended && !run->schedule.suspended && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_LEFT_EARLY, "KB_SAMPLE was left before kbench ended it");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
     if (broken) {
