@@ -1288,16 +1288,19 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     return true;
 }
 
-// Returns the standard error of the log of a record's median, from its interval; NAN without an interval.
+// Returns the standard error of the log of a record's median, from its interval. NAN: there is no interval.
+// INFINITY: the interval reaches 0, because the samples are too noisy.
 static double kbi_own_error(const kb_result* r) {
-    if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
+    if (!(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
+    if (r->time_ms_ci_low <= 0) return (double)INFINITY;
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
 }
 
 static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
-    bool processes = kbi_change_by_processes(c, b, a), history = kbi_finite(runs);
+    bool processes = kbi_change_by_processes(c, b, a);
+    bool history = kbi_finite(runs) && (processes || kbi_finite(own) || kbi_nan(own));
     if (history && (!processes || runs > c->se)) {
         c->evidence = KBI_EVIDENCE_HISTORY;
         c->df = c->run_df;
@@ -1707,7 +1710,7 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
 
 // Rounds and processes give more reliable intervals than samples, so the source of the intervals is printed.
 static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
+    static const char* const words[] = { "no interval: too few or too noisy samples", "the two runs' own samples",
                                          "the differences between runs in the history", "fresh processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
@@ -5714,9 +5717,10 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     }
     if (good) r->n = n;
     if (good && !n && all)
-        kbi_error("none of the %lld records is selected. To see all, leave out --op, --impl, --dtype, --filter and "
-                  "--exclude.",
-                  (long long)all);
+        kbi_error("none of the %lld records is selected%s%s%s. To see all, leave out FILTER, --op, --impl, --dtype, "
+                  "--filter and --exclude.",
+                  (long long)all, o->filter.n ? " by the filter '" : "", o->filter.n ? o->filter.of[0] : "",
+                  o->filter.n ? "'" : "");
     kbi_patterns_free(&with);
     kbi_patterns_free(&without);
     return good && (n || !all);
