@@ -12839,8 +12839,11 @@ static struct kbi_host_program {
 static const char* kbi_desc_fault(const kb_desc* d) {
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype must be f32, f64, f16, bf16, i8, u8, ... or u64";
-    if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
-        return "kb_desc: samples, precision, max_time and device cannot be negative";
+    if (d->samples < 0 || d->device < 0) return "kb_desc: samples and device cannot be negative";
+    const double numbers[] = { d->precision, d->max_time, d->bytes, d->flops, d->items };
+    for (int i = 0; i < KBI_COUNT(numbers); i++)
+        if (!(numbers[i] >= 0 && kbi_finite(numbers[i])))
+            return "kb_desc: precision, max_time, bytes, flops and items are finite numbers >= 0";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
         return "kb_desc.mode must be cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
