@@ -5961,6 +5961,18 @@ static bool kbi_past_of(const kb_result* r, const char* name, const char* binary
                      r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
 }
 
+// Returns whether two command lines have the same arguments, apart from --resume.
+static bool kbi_past_arguments(const char* a, const char* b) {
+    static const char resume[] = " --resume";
+    const size_t n = sizeof resume - 1;
+    if (!a || !b) return true; // unknown
+    for (a += strcspn(a, " "), b += strcspn(b, " ");; a++, b++) {
+        while (strncmp(a, resume, n) == 0 && (!a[n] || a[n] == ' ')) a += n;
+        while (strncmp(b, resume, n) == 0 && (!b[n] || b[n] == ' ')) b += n;
+        if (!*a || *a != *b) return *a == *b;
+    }
+}
+
 // Finds the records of the planned cases. If a case of a group has no record or failed, the group's lines are
 // removed, and all of its cases run again. Returns the number of cases that need no run.
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
@@ -6016,6 +6028,15 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
         good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);
     if (file >= 0) close(file);
     if (good) kbi_warn("--resume: %lld of %lld cases have a record in %s", (long long)done, (long long)n, path);
+    int64_t other = 0;
+    const char* command = NULL;
+    for (int64_t i = 0; good && like && i < n; i++)
+        if (cases[i].record && !kbi_past_arguments(cases[i].record->command, like->command))
+            other++, command = cases[i].record->command;
+    if (other)
+        kbi_warn("--resume: %lld of these records come from another command line (%.200s). The options of this run do not "
+                 "change these records. To measure their cases with these options, use another --jsonl file.",
+                 (long long)other, command);
     return good;
 }
 
