@@ -1717,7 +1717,7 @@ static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kb
     char noise[40];
     for (int g = KBI_EVIDENCE_ROUNDS; g >= 0; g--) {
         if (!a->evidence_counts[g]) continue;
-        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
+        kbi_putf(&line, "%s%s", line.n ? "; " : g == KBI_EVIDENCE_NONE ? "" : "intervals from ", words[g]);
         if (g == KBI_EVIDENCE_SAMPLES)
             kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
                      kbi_show_percent(rules->noise, noise),
@@ -6337,12 +6337,13 @@ static int kbi_race_show(kbi_race* r) {
     kbi_how how = kbi_how_of(r->o, stdout);
     kbi_text paths = KBI_BLANK;
     for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
-                   (double)(kbi_now() - r->began) * 1e-9);
+    kbi_print_line(stdout, "%s against %s: %d round%s in %.0f s", paths.s, r->of[0].path.s, r->rounds,
+                   r->rounds == 1 ? "" : "s", (double)(kbi_now() - r->began) * 1e-9);
     kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold.",
+        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold. Raise "
+                 "--budget.",
                  kbi_finite(r->widest) ? "are known to within " : "do not all have a confidence interval",
                  kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
                  kbi_show_percent(log1p(rules.threshold) / 3, wanted));
