@@ -12695,6 +12695,10 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
         kbi_warn("one process: a crash ends the run, and --timeout has no effect");
         kbi_watch_stops(1);
     }
+    static const int efforts[] = { KBI_OPTION_precision, KBI_OPTION_min_time, KBI_OPTION_max_time };
+    for (int i = 0; o->on[KBI_OPTION_iters] && i < KBI_COUNT(efforts); i++)
+        if (o->on[efforts[i]])
+            kbi_warn("--iters sets the number of samples: --%s does not change it", kbi_options_table[efforts[i]].name);
     signal(SIGXFSZ, SIG_IGN); // a write over the file size limit fails, as on a full disk
     signal(SIGCHLD, SIG_DFL); // if ignored, waitpid would not report how a worker ended
     KBI_EACH_INSTRUMENT(i)
