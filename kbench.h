@@ -592,7 +592,8 @@ extern "C" {
 #endif
 
 // --- run ---
-// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
+// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code. Worker
+// processes run main again, so main must do the same in each process before it calls kb_main.
 int kb_main(int argc, char** argv);
 // Call kb_default and kb_add_options before kb_main; the argument must stay valid. kb_default sets options, such as
 // "--fast", for command lines that select neither cases nor a duration. kb_add_options adds the options of an add-on
@@ -11581,6 +11582,8 @@ static struct kbi_startup {
     kbi_role role;
     pid_t process;    // differs from getpid() in a process that a benchmark forks
     int in, out;      // WORKER: socket to the supervisor, -1; REFERENCE: device, pipe to the supervisor
+    off_t input;      // offset of stdin; -1 if stdin is a pipe or a terminal
+    char folder[4096]; // working directory; "": unknown
     kbi_text command; // command line; each argument ends with a zero byte
 } kbi_startup;
 
@@ -11593,6 +11596,8 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     long process;
     int role;
     start->process = getpid();
+    start->input = lseek(0, 0, SEEK_CUR);
+    if (!kbi_folder_here(start->folder, sizeof start->folder)) start->folder[0] = 0;
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &start->in, &start->out) == 4 && process == (long)getpid()) {
         start->role = (kbi_role)role;
         return;
@@ -11636,6 +11641,15 @@ KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) 
     execv(argv[0], argv);
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
+}
+
+// Returns whether main has read its input from a pipe or terminal: in a worker, main would read something else.
+static bool kbi_input_gone(void) {
+#if defined(__GLIBC__)
+    return kbi_startup.input < 0 && stdin->_IO_buf_base != NULL; // allocated by the first read
+#else
+    return false;
+#endif
 }
 
 static bool kbi_profiled(void) {
@@ -11990,6 +12004,16 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
+// In a worker, main runs again up to kb_main, so it gets the folder and the stdin that main had in this process. The
+// file of stdin is opened again, because other processes may share its offset.
+static void kbi_startup_restore(void) {
+    const struct kbi_startup* start = &kbi_startup;
+    int file = start->input >= 0 ? kbi_open_file("/proc/self/fd/0", O_RDONLY) : -1;
+    if (file >= 0 && lseek(file, start->input, SEEK_SET) >= 0) dup2(file, 0);
+    if (file >= 0) close(file);
+    if (start->folder[0] && chdir(start->folder) != 0) return; // the folder was removed
+}
+
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -11999,6 +12023,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     dup2(2, 1); // goes to stderr: stdout of benchmarks is not part of the results
+    kbi_startup_restore();
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12690,7 +12715,7 @@ static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan*
     s->job.max_time = s->recipe.max_time;
     kbi_roofs_clear(&s->job.roofs);
     kbi_roofs_clear(&s->job.core);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled() && !kbi_input_gone();
     kbi_record_run(&s->run_record, o->argc, o->argv, o->seed);
     const kbi_how how = kbi_how_of(o, out);
     kbi_table_open(&s->table, &how);
@@ -12704,7 +12729,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out one of them"),
+        return kbi_error("--procs starts several processes, but %s",
+                         kbi_input_gone() ? "main has read stdin, which only one process can read; read a file"
+                                          : "a profiler allows only one; leave out one of them"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
@@ -12716,6 +12743,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     kbi_control.one_process = !s->isolated;
     kbi_watch_ends();
     if (!s->isolated) {
+        if (kbi_input_gone()) kbi_warn("main has read stdin, which a worker process cannot read again; read a file");
         kbi_warn("one process: a crash ends the run, and --timeout has no effect");
         kbi_watch_stops(1);
     }
