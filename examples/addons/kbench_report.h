@@ -877,6 +877,7 @@ typedef struct kbi_change {          // the change of one case; times are compar
     const kb_result *before, *after; // before is NULL for a new case, after is NULL for a removed case
     kbi_evidence evidence;
     double log, se, df, wide, lo, hi; // log change, standard error, degrees of freedom, widening, interval
+    double below, above;      // extensions of the interval, because other programs disturbed the new, the old run
     double run_sd, run_df;    // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
     double p;                 // p-value of "the change is within the threshold", adjusted (Holm 1979)
     double memory;            // new memory / old memory; NAN: one of them is unknown
@@ -905,6 +906,7 @@ typedef struct kbi_assessment {
     int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
     int64_t unchecked; // cases whose output was verified before and is no longer checked
     int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
+    int64_t old_disturbed, new_disturbed; // open cases that other programs disturbed in each run
     double geomean; // geometric mean of new time / old time; NAN: no case was compared
     const kbi_change* worst;
 } kbi_assessment;
@@ -1296,9 +1298,19 @@ static double kbi_own_error(const kb_result* r) {
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
 }
 
+// Other programs on the processor lengthen samples, because after a preemption the caches hold the data of these
+// programs. The time without other programs is between the shortest sample and the median. Returns log(median /
+// shortest sample); 0 if other programs, or the hypervisor, took less than 5 % of the processor's time.
+static double kbi_disturbance(const kb_result* r) {
+    bool disturbed = r->cpu_waited >= 5 || r->cpu_stolen >= 5;
+    if (!disturbed || !kbi_is(r->timer, "wall") || !(r->time_ms_min > 0)) return 0; // timers of a GPU do not count it
+    return KBI_MAX(log(r->time_ms / r->time_ms_min), 0.0);
+}
+
 static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
+    c->below = kbi_disturbance(c->after), c->above = kbi_disturbance(c->before);
     bool processes = kbi_change_by_processes(c, b, a);
     bool history = kbi_finite(runs) && (processes || kbi_finite(own) || kbi_nan(own));
     if (history && (!processes || runs > c->se)) {
@@ -1448,14 +1460,15 @@ static void kbi_holm(kbi_chance* all, int64_t n) {
 
 // Returns the two-sided p-value of the hypothesis that the log change is at most `limit` in size.
 static double kbi_change_p(const kbi_change* c, double limit) {
-    double beyond = fabs(c->log) - c->wide - limit;
+    double beyond = fabs(c->log) - c->wide - (c->log > 0 ? c->below : c->above) - limit;
     if (!(beyond > 0)) return 1;
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// Needs the fields `log`, `se`, `df` and `wide` of each change. A case is a regression if its interval lies beyond
-// the threshold, and EQUIVALENT if its interval lies within. SLOWER means significantly slower by any amount.
-// alpha is the error probability of each interval, but of all cases together for regressions and verdicts.
+// Needs the fields `log`, `se`, `df`, `wide`, `below` and `above` of each change. A case is a regression if its
+// interval lies beyond the threshold, and EQUIVALENT if its interval lies within. SLOWER means significantly slower
+// by any amount. alpha is the error probability of each interval, but of all cases together for regressions and
+// verdicts.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1471,8 +1484,8 @@ static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
         if (one->evidence == KBI_EVIDENCE_NONE) continue;
         if (one->df != last) quantile = kbi_student_quantile(1 - 0.5 * rules->alpha, one->df);
         last = one->df;
-        one->lo = one->log - quantile * one->se - one->wide;
-        one->hi = one->log + quantile * one->se + one->wide;
+        one->lo = one->log - quantile * one->se - one->wide - one->below;
+        one->hi = one->log + quantile * one->se + one->wide + one->above;
         far[n].p = kbi_change_p(one, limit);
         any[n].p = kbi_change_p(one, 0);
         far[n].at = any[n].at = i;
@@ -1592,6 +1605,8 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.slower += one->verdict == KB_SLOWER;
         a.faster += one->verdict == KB_FASTER;
         a.open += one->open;
+        a.old_disturbed += one->open && one->evidence && one->above > 0;
+        a.new_disturbed += one->open && one->evidence && one->below > 0;
         sum += one->log;
         if (one->regressed && (!a.worst || one->log > a.worst->log)) a.worst = one;
     }
@@ -1728,6 +1743,17 @@ static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kb
     kbi_text_free(&line);
 }
 
+static void kbi_changes_disturbed(kbi_table* t, const kbi_assessment* a) {
+    char text[320];
+    if (!a->old_disturbed && !a->new_disturbed) return;
+    snprintf(text, sizeof text,
+             "Other programs or virtual machines used the processor during uncertain cases (%lld in the old run, "
+             "%lld in the new run). Their times may be too long, so their intervals include the shortest sample. "
+             "Repeat the disturbed run on a quiet machine, or use --race.",
+             (long long)a->old_disturbed, (long long)a->new_disturbed);
+    kbi_table_wrap(t, 0, text);
+}
+
 static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
     if (n) kbi_putf(line, "%s%lld %s", line->n ? ", " : "", (long long)n, words);
 }
@@ -1794,6 +1820,7 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_wrap(&t, 0, line.s);
     kbi_text_free(&line);
     kbi_changes_evidence(&t, a, rules);
+    kbi_changes_disturbed(&t, a);
     kbi_table_flush(&t);
 }
 
