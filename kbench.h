@@ -594,7 +594,8 @@ extern "C" {
 #endif
 
 // --- run ---
-// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
+// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code. Worker
+// processes run main again, so main must do the same in each process before it calls kb_main.
 int kb_main(int argc, char** argv);
 // Call kb_default and kb_add_options before kb_main; the argument must stay valid. kb_default sets options, such as
 // "--fast", for command lines that select neither cases nor a duration. kb_add_options adds the options of an add-on
@@ -5336,6 +5337,7 @@ typedef struct kbi_body_call {
     bool sampled, ended;       // KB_SAMPLE is used; the loop of KB_SAMPLE has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // --fresh: new inputs in the memory of the previous call
+    int passed, idle;          // passed checks; those of elements that the block did not change
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
     int profile_runs, marked;  // runs left to profile; number of the case, for marks in profiles
     uint32_t fills, zeros;
@@ -6171,6 +6173,19 @@ static bool kbi_output_seen(const kbi_run* run, bool stale) {
         if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
     }
     return false;
+}
+
+// Returns whether n checked bytes of a block, now also in `host`, are those that kbench had restored before the last
+// run: a block that does nothing would pass the check.
+static bool kbi_output_idle(const kbi_run* run, const kbi_block* block, const char* got, const void* host, size_t n) {
+    if (!run->call.restored || run->call.fresh || !block || !block->saved || !kbi_block_unchanged(run, block))
+        return false;
+    void* saved = KBENCH_MALLOC(n);
+    if (!saved) return false;
+    kbi_block_backend(run->backend, block->place)->memory.copy(saved, block->saved + (got - block->data), n);
+    bool same = memcmp(saved, host, n) == 0;
+    KBENCH_FREE(saved);
+    return same;
 }
 
 // --- shared buffers
@@ -9122,6 +9137,8 @@ static void kbi_body_ended(kbi_run* run) {
     if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP,
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
+    if (call->sampled && !call->ended && !run->schedule.suspended && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_LEFT_EARLY, "KB_SAMPLE was left before kbench ended it");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
     if (broken) {
@@ -9131,6 +9148,11 @@ static void kbi_body_ended(kbi_run* run) {
     }
     if (run->work_change.finding[0] && !kbi_failed(run))
         kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
+    if (call->idle && call->idle == call->passed && !run->m.proven && run->m.verified == 1) {
+        kb_note(&run->kb,
+                "kb_check proves nothing: the output had its values before the timed block; overwrite it first");
+        run->m.verified = -1;
+    }
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy;
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
@@ -9334,6 +9356,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
 // Returns false if the output is wrong; the caller must then fail the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
+    run->call.passed += passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
@@ -9361,8 +9384,11 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_stop_on_error(run, "before or during kb_check's copy of the output");
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, how, tolerance);
+    bool done = kbi_check_done(run, c.passed, c.error, tolerance);
+    if (c.passed && !run->m.proven)
+        run->call.idle += kbi_output_idle(run, kbi_block_of(run, got), (const char*)got, host, bytes);
     KBENCH_FREE(host);
-    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
+    if (done) return c.passed;
     if (how == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
@@ -11155,6 +11181,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     kbi_table_line_end(t);
     bool details = t->how.verbose || t->how.counters, wall = kbi_is(r->timer, "wall");
     bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (wall && (r->flags >> KB_FLAG_FLOOR & 1)); // in the message
+    numbers |= (r->flags >> KB_FLAG_UNVERIFIED & 1) && r->message && strstr(r->message, "proves nothing");
     if ((details || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (details) kbi_table_counters(t, r);
     KBI_EACH_OUTPUT(o)
@@ -11562,6 +11589,8 @@ static struct kbi_startup {
     kbi_role role;
     pid_t process;    // differs from getpid() in a process that a benchmark forks
     int in, out;      // WORKER: socket to the supervisor, -1; REFERENCE: device, pipe to the supervisor
+    off_t input;      // offset of stdin; -1 if stdin is a pipe or a terminal
+    char folder[4096]; // working directory; "": unknown
     kbi_text command; // command line; each argument ends with a zero byte
 } kbi_startup;
 
@@ -11574,6 +11603,8 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     long process;
     int role;
     start->process = getpid();
+    start->input = lseek(0, 0, SEEK_CUR);
+    if (!kbi_folder_here(start->folder, sizeof start->folder)) start->folder[0] = 0;
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &start->in, &start->out) == 4 && process == (long)getpid()) {
         start->role = (kbi_role)role;
         return;
@@ -11617,6 +11648,15 @@ KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) 
     execv(argv[0], argv);
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
+}
+
+// Returns whether main has read its input from a pipe or terminal: in a worker, main would read something else.
+static bool kbi_input_gone(void) {
+#if defined(__GLIBC__)
+    return kbi_startup.input < 0 && stdin->_IO_buf_base != NULL; // allocated by the first read
+#else
+    return false;
+#endif
 }
 
 static bool kbi_profiled(void) {
@@ -11971,6 +12011,16 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
+// In a worker, main runs again up to kb_main, so it gets the folder and the stdin that main had in this process. The
+// file of stdin is opened again, because other processes may share its offset.
+static void kbi_startup_restore(void) {
+    const struct kbi_startup* start = &kbi_startup;
+    int file = start->input >= 0 ? kbi_open_file("/proc/self/fd/0", O_RDONLY) : -1;
+    if (file >= 0 && lseek(file, start->input, SEEK_SET) >= 0) dup2(file, 0);
+    if (file >= 0) close(file);
+    if (start->folder[0] && chdir(start->folder) != 0) return; // the folder was removed
+}
+
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -11980,6 +12030,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     dup2(2, 1); // goes to stderr: stdout of benchmarks is not part of the results
+    kbi_startup_restore();
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12671,7 +12722,7 @@ static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan*
     s->job.max_time = s->recipe.max_time;
     kbi_roofs_clear(&s->job.roofs);
     kbi_roofs_clear(&s->job.core);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled() && !kbi_input_gone();
     kbi_record_run(&s->run_record, o->argc, o->argv, o->seed);
     const kbi_how how = kbi_how_of(o, out);
     kbi_table_open(&s->table, &how);
@@ -12685,7 +12736,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out one of them"),
+        return kbi_error("--procs starts several processes, but %s",
+                         kbi_input_gone() ? "main has read stdin, which only one process can read; read a file"
+                                          : "a profiler allows only one; leave out one of them"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
@@ -12697,9 +12750,14 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     kbi_control.one_process = !s->isolated;
     kbi_watch_ends();
     if (!s->isolated) {
+        if (kbi_input_gone()) kbi_warn("main has read stdin, which a worker process cannot read again; read a file");
         kbi_warn("one process: a crash ends the run, and --timeout has no effect");
         kbi_watch_stops(1);
     }
+    static const int efforts[] = { KBI_OPTION_precision, KBI_OPTION_min_time, KBI_OPTION_max_time };
+    for (int i = 0; o->on[KBI_OPTION_iters] && i < KBI_COUNT(efforts); i++)
+        if (o->on[efforts[i]])
+            kbi_warn("--iters sets the number of samples: --%s does not change it", kbi_options_table[efforts[i]].name);
     signal(SIGXFSZ, SIG_IGN); // a write over the file size limit fails, as on a full disk
     signal(SIGCHLD, SIG_DFL); // if ignored, waitpid would not report how a worker ended
     KBI_EACH_INSTRUMENT(i)
@@ -12844,8 +12902,11 @@ static struct kbi_host_program {
 static const char* kbi_desc_fault(const kb_desc* d) {
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype must be f32, f64, f16, bf16, i8, u8, ... or u64";
-    if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
-        return "kb_desc: samples, precision, max_time and device cannot be negative";
+    if (d->samples < 0 || d->device < 0) return "kb_desc: samples and device cannot be negative";
+    const double numbers[] = { d->precision, d->max_time, d->bytes, d->flops, d->items };
+    for (int i = 0; i < KBI_COUNT(numbers); i++)
+        if (!(numbers[i] >= 0 && kbi_finite(numbers[i])))
+            return "kb_desc: precision, max_time, bytes, flops and items are finite numbers >= 0";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
         return "kb_desc.mode must be cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)

@@ -1290,9 +1290,11 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     return true;
 }
 
-// Returns the standard error of the log of a record's median, from its interval; NAN without an interval.
+// Returns the standard error of the log of a record's median, from its interval. NAN: there is no interval.
+// INFINITY: the interval reaches 0, because the samples are too noisy.
 static double kbi_own_error(const kb_result* r) {
-    if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
+    if (!(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
+    if (r->time_ms_ci_low <= 0) return (double)INFINITY;
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
 }
 
@@ -1309,7 +1311,8 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
     c->below = kbi_disturbance(c->after), c->above = kbi_disturbance(c->before);
-    bool processes = kbi_change_by_processes(c, b, a), history = kbi_finite(runs);
+    bool processes = kbi_change_by_processes(c, b, a);
+    bool history = kbi_finite(runs) && (processes || kbi_finite(own) || kbi_nan(own));
     if (history && (!processes || runs > c->se)) {
         c->evidence = KBI_EVIDENCE_HISTORY;
         c->df = c->run_df;
@@ -1722,14 +1725,14 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
 
 // Rounds and processes give more reliable intervals than samples, so the source of the intervals is printed.
 static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
+    static const char* const words[] = { "no interval: too few or too noisy samples", "the two runs' own samples",
                                          "the differences between runs in the history", "several processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
     char noise[40];
     for (int g = KBI_EVIDENCE_ROUNDS; g >= 0; g--) {
         if (!a->evidence_counts[g]) continue;
-        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
+        kbi_putf(&line, "%s%s", line.n ? "; " : g == KBI_EVIDENCE_NONE ? "" : "intervals from ", words[g]);
         if (g == KBI_EVIDENCE_SAMPLES)
             kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
                      kbi_show_percent(rules->noise, noise),
@@ -5742,9 +5745,10 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     }
     if (good) r->n = n;
     if (good && !n && all)
-        kbi_error("none of the %lld records is selected. To see all, leave out --op, --impl, --dtype, --filter and "
-                  "--exclude.",
-                  (long long)all);
+        kbi_error("none of the %lld records is selected%s%s%s. To see all, leave out FILTER, --op, --impl, --dtype, "
+                  "--filter and --exclude.",
+                  (long long)all, o->filter.n ? " by the filter '" : "", o->filter.n ? o->filter.of[0] : "",
+                  o->filter.n ? "'" : "");
     kbi_patterns_free(&with);
     kbi_patterns_free(&without);
     return good && (n || !all);
@@ -5985,6 +5989,18 @@ static bool kbi_past_of(const kb_result* r, const char* name, const char* binary
                      r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
 }
 
+// Returns whether two command lines have the same arguments, apart from --resume.
+static bool kbi_past_arguments(const char* a, const char* b) {
+    static const char resume[] = " --resume";
+    const size_t n = sizeof resume - 1;
+    if (!a || !b) return true; // unknown
+    for (a += strcspn(a, " "), b += strcspn(b, " ");; a++, b++) {
+        while (strncmp(a, resume, n) == 0 && (!a[n] || a[n] == ' ')) a += n;
+        while (strncmp(b, resume, n) == 0 && (!b[n] || b[n] == ' ')) b += n;
+        if (!*a || *a != *b) return *a == *b;
+    }
+}
+
 // Finds the records of the planned cases. If a case of a group has no record or failed, the group's lines are
 // removed, and all of its cases run again. Returns the number of cases that need no run.
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
@@ -6040,6 +6056,15 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
         good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);
     if (file >= 0) close(file);
     if (good) kbi_warn("--resume: %lld of %lld cases have a record in %s", (long long)done, (long long)n, path);
+    int64_t other = 0;
+    const char* command = NULL;
+    for (int64_t i = 0; good && like && i < n; i++)
+        if (cases[i].record && !kbi_past_arguments(cases[i].record->command, like->command))
+            other++, command = cases[i].record->command;
+    if (other)
+        kbi_warn("--resume: %lld of these records come from another command line (%.200s). The options of this run do not "
+                 "change these records. To measure their cases with these options, use another --jsonl file.",
+                 (long long)other, command);
     return good;
 }
 
@@ -6340,12 +6365,13 @@ static int kbi_race_show(kbi_race* r) {
     kbi_how how = kbi_how_of(r->o, stdout);
     kbi_text paths = KBI_BLANK;
     for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
-                   (double)(kbi_now() - r->began) * 1e-9);
+    kbi_print_line(stdout, "%s against %s: %d round%s in %.0f s", paths.s, r->of[0].path.s, r->rounds,
+                   r->rounds == 1 ? "" : "s", (double)(kbi_now() - r->began) * 1e-9);
     kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold.",
+        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold. Raise "
+                 "--budget.",
                  kbi_finite(r->widest) ? "are known to within " : "do not all have a confidence interval",
                  kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
                  kbi_show_percent(log1p(rules.threshold) / 3, wanted));

@@ -50,12 +50,21 @@ done
 bad inside_sample "the timed block calls kb_check, so its time would be included"
 check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
 check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
+for o in leaves_first_sample leaves_sample returns_from_sample; do
+    check_same "$o" "$(field $o flags) $(field $o time_ms)" '["LEFT_EARLY"] null'
+done
 bad alloc_in_sample "KB_ALLOC in KB_SAMPLE would allocate before each sample"
 check_same "KB_ALLOC after KB_SAMPLE" "$(field alloc_behind_sample status) $(field alloc_behind_sample verified)" '"ok" true'
 check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'
 check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
 case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac
 check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of 0 elements proves nothing"'
+check "computed before: shown below the row" grep -q '^    kb_check proves nothing: the output had its values' "$tmp/table"
+check_same "computed before: measured, not verified" "$(field computed_before status) $(field computed_before verified)" '"ok" null'
+case $(field computed_before message) in *"had its values before the timed block"*) pass ;; *) fail "computed before: $(field computed_before message)" ;; esac
+for o in computed_before_in_part computed_before_beside_another; do
+    check_same "$o: verified" "$(field $o verified) $(field $o message)" "true null"
+done
 check_same "beside another check it takes nothing away" "$(field nothing verified)" true
 
 # --- long texts are complete, or end with dots where they are cut

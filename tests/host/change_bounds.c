@@ -104,8 +104,8 @@ static void test_grounds(void) {
             CHECK_REAL(c.df, rows[i].df, 1e-12);
         CHECK_INT(c.evidence, KBI_EVIDENCE_PROCESSES);
     }
-    static const double own[][3] = { { 9.9, 10.1, 0.0051022 }, { 10, 10, 0 },    { 0, 10, NAN },
-                                     { -1, 10, NAN },          { 10, 9.9, NAN }, { NAN, 10, NAN } };
+    static const double own[][3] = { { 9.9, 10.1, 0.0051022 }, { 10, 10, 0 },    { 0, 10, INFINITY },
+                                     { -1, 10, INFINITY },     { 10, 9.9, NAN }, { NAN, 10, NAN } };
     for (int i = 0; i < KBI_COUNT(own); i++) {
         before.time_ms_ci_low = own[i][0], before.time_ms_ci_high = own[i][1];
         CHECK_REAL(kbi_own_error(&before), own[i][2], 1e-4);
@@ -118,6 +118,9 @@ static void test_grounds(void) {
         double se, df, wide;
     } known[] = { { 0.01, NAN, &none, &none, KBI_EVIDENCE_SAMPLES, error, 1e7, log(1.03) },
                   { NAN, NAN, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 },
+                  { 1, NAN, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 },
+                  { 1, 0.001, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 }, // the samples deny the history's precision
+                  { 1, 0.001, &b, &none, KBI_EVIDENCE_PROCESSES, sqrt(1.2e-4), 4, 0 },
                   { 0.01, 0.02, &none, &none, KBI_EVIDENCE_HISTORY, 0.02 * sqrt(2), 9, 0 },
                   { 0.01, 0.001, &none, &none, KBI_EVIDENCE_HISTORY, error, 9, 0 },
                   { NAN, 0.001, &none, &none, KBI_EVIDENCE_HISTORY, 0.001 * sqrt(2), 9, 0 },
