@@ -5337,7 +5337,6 @@ typedef struct kbi_body_call {
     bool sampled, ended;       // KB_SAMPLE is used; the loop of KB_SAMPLE has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // --fresh: new inputs in the memory of the previous call
-    int passed, idle;          // passed checks; those of elements that the block did not change
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
     int profile_runs, marked;  // runs left to profile; number of the case, for marks in profiles
     uint32_t fills, zeros;
@@ -6173,19 +6172,6 @@ static bool kbi_output_seen(const kbi_run* run, bool stale) {
         if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
     }
     return false;
-}
-
-// Returns whether n checked bytes of a block, now also in `host`, are those that kbench had restored before the last
-// run: a block that does nothing would pass the check.
-static bool kbi_output_idle(const kbi_run* run, const kbi_block* block, const char* got, const void* host, size_t n) {
-    if (!run->call.restored || run->call.fresh || !block || !block->saved || !kbi_block_unchanged(run, block))
-        return false;
-    void* saved = KBENCH_MALLOC(n);
-    if (!saved) return false;
-    kbi_block_backend(run->backend, block->place)->memory.copy(saved, block->saved + (got - block->data), n);
-    bool same = memcmp(saved, host, n) == 0;
-    KBENCH_FREE(saved);
-    return same;
 }
 
 // --- shared buffers
@@ -9148,11 +9134,6 @@ static void kbi_body_ended(kbi_run* run) {
     }
     if (run->work_change.finding[0] && !kbi_failed(run))
         kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
-    if (call->idle && call->idle == call->passed && !run->m.proven && run->m.verified == 1) {
-        kb_note(&run->kb,
-                "kb_check proves nothing: the output had its values before the timed block; overwrite it first");
-        run->m.verified = -1;
-    }
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy;
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
@@ -9356,7 +9337,6 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
 // Returns false if the output is wrong; the caller must then fail the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    run->call.passed += passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
@@ -9384,11 +9364,8 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     kbi_stop_on_error(run, "before or during kb_check's copy of the output");
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, how, tolerance);
-    bool done = kbi_check_done(run, c.passed, c.error, tolerance);
-    if (c.passed && !run->m.proven)
-        run->call.idle += kbi_output_idle(run, kbi_block_of(run, got), (const char*)got, host, bytes);
     KBENCH_FREE(host);
-    if (done) return c.passed;
+    if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
     if (how == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
@@ -11181,7 +11158,6 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     kbi_table_line_end(t);
     bool details = t->how.verbose || t->how.counters, wall = kbi_is(r->timer, "wall");
     bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (wall && (r->flags >> KB_FLAG_FLOOR & 1)); // in the message
-    numbers |= (r->flags >> KB_FLAG_UNVERIFIED & 1) && r->message && strstr(r->message, "proves nothing");
     if ((details || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (details) kbi_table_counters(t, r);
     KBI_EACH_OUTPUT(o)

@@ -43,26 +43,6 @@ MISUSE(check_of_nothing) {
     BLOCK
     kb_check(kb, y, x, 0, 0.0);
 }
-MISUSE(computed_before) { // a block that did nothing would pass
-    WORK
-    BLOCK
-    kb_check(kb, y, x, 64, 0.0);
-}
-MISUSE(computed_before_in_part) {
-    for (int i = 0; i < 63; i++) y[i] = x[i];
-    BLOCK
-    kb_check(kb, y, x, 64, 0.0);
-}
-MISUSE(computed_before_beside_another) {
-    float* z = KB_ALLOC(kb, float, 64);
-    WORK
-    KB_TIME(kb) {
-        WORK memcpy(z, x, 64 * sizeof *z);
-        kb_keep(z);
-    }
-    kb_check(kb, y, x, 64, 0.0);
-    kb_check(kb, z, x, 64, 0.0);
-}
 MISUSE(tolerance_below_0) {
     BLOCK
     kb_check(kb, y, x, 64, -1.0);

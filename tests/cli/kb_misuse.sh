@@ -59,12 +59,6 @@ check_same "a check of no elements: it is measured" "$(field check_of_nothing st
 check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
 case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac
 check_same "a check of no elements: said once" "$(field check_of_nothing message)" '"kb_check of 0 elements proves nothing"'
-check "computed before: shown below the row" grep -q '^    kb_check proves nothing: the output had its values' "$tmp/table"
-check_same "computed before: measured, not verified" "$(field computed_before status) $(field computed_before verified)" '"ok" null'
-case $(field computed_before message) in *"had its values before the timed block"*) pass ;; *) fail "computed before: $(field computed_before message)" ;; esac
-for o in computed_before_in_part computed_before_beside_another; do
-    check_same "$o: verified" "$(field $o verified) $(field $o message)" "true null"
-done
 check_same "beside another check it takes nothing away" "$(field nothing verified)" true
 
 # --- long texts are complete, or end with dots where they are cut
