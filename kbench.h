@@ -3,20 +3,22 @@
 
 QUICK START
 
-    #define KBENCH_IMPLEMENTATION               in exactly one .cu, .c or .cpp file
+    #define KBENCH_IMPLEMENTATION    // in exactly one .cu, .c or .cpp file
     #include "kbench.h"
     __global__ void scale(const float* x, float* y, int n) { ... }
 
     KBENCH(scale) {
         int n = 1 << 24; float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
         kb_fill(kb, x, n, KB_NORMAL);
+        float* hx = kb_host(kb, x);                     // a copy on the host, for the check
         KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }
+        KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6);  // a wrong result gets no time
         kb_bytes(kb, 2.0 * sizeof(float) * n);
     }
     KBENCH_MAIN()
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
-    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
+    cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME times C code; end it with kb_keep(result)
     Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
@@ -89,7 +91,7 @@ MEMORY RULES
     as OVERRUN. Buffers are aligned to 256 bytes, to at least 512 if implementations share them. The benchmark
     function must free memory of other allocators, such as cudaMalloc; device memory that it leaves raises the flag
     LEAK. If an allocation fails, KB_ALLOC returns NULL, the flag is OOM, and later kb_ calls do nothing.  */
-#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
 #elif !defined(KBENCH_H)
 #define KBENCH_H
@@ -259,7 +261,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(OUTLIERS, WARN, "OU", "outliers move the median by more than the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
     x(NOISY, WARN, "NO", "the half-width of the interval exceeds 5 % of the time", \
-      "differences below 5 % cannot be detected", "close other programs, use --cpu N, or raise --max-time") \
+      "the median of another run may differ by as much", "close other programs, use --cpu N, or raise --max-time") \
     x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
@@ -512,8 +514,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth, winner_certain, contest, code, "whether the winner is significantly faster than every other case") \
     x(status, status, trust, measured(status), "ok, failed, skipped") \
     x(truth, verified, trust, measured(verified), "whether the checks passed; null if nothing was checked") \
-    x(real, max_error, trust, measured(max_error), "largest error that the checks found") \
-    x(real, tolerance, trust, measured(tolerance), "largest error that the checks allow") \
+    x(real, max_error, trust, measured(max_error), "largest error that the checks found; see tolerance") \
+    x(real, tolerance, trust, measured(tolerance), "allowed error; in kb_check, of |got - want| / (1 + |want|)") \
     x(flags, flags, trust, measured(flags), "names of the raised flags (KB_FLAGS)") \
     x(text, message, trust, measured(message), "notes, for people") \
     x(text, kernel, kernel, measured(kernel), "name of the first kernel of the timed block") \
@@ -592,7 +594,8 @@ extern "C" {
 #endif
 
 // --- run ---
-// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
+// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code. Worker
+// processes run main again, so main must do the same in each process before it calls kb_main.
 int kb_main(int argc, char** argv);
 // Call kb_default and kb_add_options before kb_main; the argument must stay valid. kb_default sets options, such as
 // "--fast", for command lines that select neither cases nor a duration. kb_add_options adds the options of an add-on
@@ -4065,7 +4068,7 @@ enum {
     KBI_BARE(verbose, "verbose", "out", "print messages and winners of all cases (-v)", KBI_ALWAYS) \
     KBI_BARE(help, "help", "out", "print common options; --help all prints all (-h)", 0) \
     KBI_BARE(version, "version", "out", "print the version", 0) \
-    KBI_BARE(env, "env", "inspect", "print the machine, or what differs in two record files", \
+    KBI_BARE(env, "env", "inspect", "print the properties of the machine", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
@@ -9135,6 +9138,8 @@ static void kbi_body_ended(kbi_run* run) {
     if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP,
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
+    if (call->sampled && !call->ended && !run->schedule.suspended && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_LEFT_EARLY, "KB_SAMPLE was left before kbench ended it");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
     if (broken) {
@@ -9380,8 +9385,12 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL,
-                 "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (error %.3g, tolerance %.3g)",
-                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want, c.error, tolerance);
+                 "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g (%s %.3g, tolerance %.3g)",
+                 (long long)c.bad, (long long)n, late, (long long)c.worst, c.got, c.want,
+                 how == KBI_CHECK_MIXED ? "|got - want| / (1 + |want|) is"
+                 : how == KBI_CHECK_ULP ? "error in ulps"
+                                        : "norm-wise error",
+                 c.error, tolerance);
     return false;
 }
 
@@ -10957,6 +10966,7 @@ static void kbi_table_line_end(kbi_table* t) {
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
+        if (strncmp(s + n, " %", 2) == 0) n += 1 + strcspn(s + n + 1, " "); // "10 %" stays on one line
         int width = kbi_width(s, n), gap = used > indent;
         if (gap && used + gap + width > t->how.width) kbi_puts(&t->text, "\n"), used = gap = 0;
         int blanks = used ? gap : indent, taken;
@@ -11571,6 +11581,8 @@ static struct kbi_startup {
     kbi_role role;
     pid_t process;    // differs from getpid() in a process that a benchmark forks
     int in, out;      // WORKER: socket to the supervisor, -1; REFERENCE: device, pipe to the supervisor
+    off_t input;      // offset of stdin; -1 if stdin is a pipe or a terminal
+    char folder[4096]; // working directory; "": unknown
     kbi_text command; // command line; each argument ends with a zero byte
 } kbi_startup;
 
@@ -11583,6 +11595,8 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     long process;
     int role;
     start->process = getpid();
+    start->input = lseek(0, 0, SEEK_CUR);
+    if (!kbi_folder_here(start->folder, sizeof start->folder)) start->folder[0] = 0;
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &start->in, &start->out) == 4 && process == (long)getpid()) {
         start->role = (kbi_role)role;
         return;
@@ -11626,6 +11640,15 @@ KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) 
     execv(argv[0], argv);
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
+}
+
+// Returns whether main has read its input from a pipe or terminal: in a worker, main would read something else.
+static bool kbi_input_gone(void) {
+#if defined(__GLIBC__)
+    return kbi_startup.input < 0 && stdin->_IO_buf_base != NULL; // allocated by the first read
+#else
+    return false;
+#endif
 }
 
 static bool kbi_profiled(void) {
@@ -11980,6 +12003,16 @@ static bool kbi_worker_error(void) {
     return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
 }
 
+// In a worker, main runs again up to kb_main, so it gets the folder and the stdin that main had in this process. The
+// file of stdin is opened again, because other processes may share its offset.
+static void kbi_startup_restore(void) {
+    const struct kbi_startup* start = &kbi_startup;
+    int file = start->input >= 0 ? kbi_open_file("/proc/self/fd/0", O_RDONLY) : -1;
+    if (file >= 0 && lseek(file, start->input, SEEK_SET) >= 0) dup2(file, 0);
+    if (file >= 0) close(file);
+    if (start->folder[0] && chdir(start->folder) != 0) return; // the folder was removed
+}
+
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
@@ -11989,6 +12022,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     dup2(2, 1); // goes to stderr: stdout of benchmarks is not part of the results
+    kbi_startup_restore();
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12680,7 +12714,7 @@ static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan*
     s->job.max_time = s->recipe.max_time;
     kbi_roofs_clear(&s->job.roofs);
     kbi_roofs_clear(&s->job.core);
-    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled() && !kbi_input_gone();
     kbi_record_run(&s->run_record, o->argc, o->argv, o->seed);
     const kbi_how how = kbi_how_of(o, out);
     kbi_table_open(&s->table, &how);
@@ -12694,7 +12728,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out one of them"),
+        return kbi_error("--procs starts several processes, but %s",
+                         kbi_input_gone() ? "main has read stdin, which only one process can read; read a file"
+                                          : "a profiler allows only one; leave out one of them"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
@@ -12706,9 +12742,14 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     kbi_control.one_process = !s->isolated;
     kbi_watch_ends();
     if (!s->isolated) {
+        if (kbi_input_gone()) kbi_warn("main has read stdin, which a worker process cannot read again; read a file");
         kbi_warn("one process: a crash ends the run, and --timeout has no effect");
         kbi_watch_stops(1);
     }
+    static const int efforts[] = { KBI_OPTION_precision, KBI_OPTION_min_time, KBI_OPTION_max_time };
+    for (int i = 0; o->on[KBI_OPTION_iters] && i < KBI_COUNT(efforts); i++)
+        if (o->on[efforts[i]])
+            kbi_warn("--iters sets the number of samples: --%s does not change it", kbi_options_table[efforts[i]].name);
     signal(SIGXFSZ, SIG_IGN); // a write over the file size limit fails, as on a full disk
     signal(SIGCHLD, SIG_DFL); // if ignored, waitpid would not report how a worker ended
     KBI_EACH_INSTRUMENT(i)
@@ -12853,8 +12894,11 @@ static struct kbi_host_program {
 static const char* kbi_desc_fault(const kb_desc* d) {
     if (!d->name || !*d->name) return "kb_desc.name is missing";
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype must be f32, f64, f16, bf16, i8, u8, ... or u64";
-    if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
-        return "kb_desc: samples, precision, max_time and device cannot be negative";
+    if (d->samples < 0 || d->device < 0) return "kb_desc: samples and device cannot be negative";
+    const double numbers[] = { d->precision, d->max_time, d->bytes, d->flops, d->items };
+    for (int i = 0; i < KBI_COUNT(numbers); i++)
+        if (!(numbers[i] >= 0 && kbi_finite(numbers[i])))
+            return "kb_desc: precision, max_time, bytes, flops and items are finite numbers >= 0";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
         return "kb_desc.mode must be cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)

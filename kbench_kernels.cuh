@@ -21,7 +21,7 @@
 
    A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. The launchers of `alloc`
    and of pageable copies do synchronise or allocate, and so does the first call of cuBLAS on a device. For an
-   empty shape, a launcher launches nothing and returns NULL. Base addresses must be multiples of the element size;
+   empty shape, a launcher sets sums to 0 and returns NULL. Base addresses must be multiples of the element size;
    rows may have any length. Kernels that load by TMA need 16-byte alignment and return an error otherwise: rungs 9
    to 16 and 20 of matmul, 3 and 4 of matmul_e4m3, 4 of bmm, 7 to 10 of attention.
 
@@ -45,7 +45,7 @@
        nvcc -std=c++17 -O1 -arch=native -shared -Xcompiler -fPIC -x cu -DKBENCH_SHARED kbench_kernels.cuh
             -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
 
-       exports kbk_abi and kbk_row_*: table, launch, formulas and oracles, without structs that hold function
+       exports the functions of >>shared: table, launch, formulas and oracles, without structs that hold function
        pointers. examples/python/kbench_kernels.py uses them. With -c instead of -shared, the result is an object for
        programs that define KBK_API_ONLY before the include, and then compile no kernel: `make kernels` builds it.
 
@@ -97,7 +97,7 @@
                 shared    row or tile in shared memory
                 padded    tile without bank conflicts
                 cluster   row split over a CTA cluster
-       sums     atomic    one atomic addition per thread
+       sums     atomic    one atomic addition per thread or element
                 ticket    partial sums; the last CTA adds them in order
                 split     several kernels, intermediate in memory
                 fused     several results from one read
@@ -134,7 +134,7 @@
         3 relu gelu_tanh dropout: special functions limit 16-bit types, memory limits f32; random numbers
         4 transpose: shared memory, bank conflicts, padding
         5 sum mse: tree, shuffles, atomics, tickets
-        6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
+        6 weighted_sum rope: reuse of a vector, sums along columns, when a matrix product is the wrong tool
         7 softmax: online softmax; a row in registers, in shared memory, in a cluster
         8 layernorm rmsnorm: two-pass variance, persistent kernels
         9 cross_entropy embedding: forward and backward in one kernel, a pipeline of rows by cp.async; sorted scatter
@@ -149,7 +149,8 @@
        says where these kernels end; the kernels below the line are optimised, and longer.
        `python3 tests/ladder.py --diff OP` prints the lines that change from rung to rung. The measured columns
        below a card begin with the arithmetic intensity and the floor: bytes over the bandwidth of a copy, or FLOPs
-       over the rate of a matrix product. Answer the card's question (predict) before you read them.
+       over the rate of a matrix product. If a rung launches several kernels, the column regs belongs to the first
+       one. Answer the card's question (predict) before you read the columns.
        Terms to search for: coalescing, bank conflict, swizzle, occupancy, double buffering, pipeline, cp.async,
        mbarrier, TMA, wgmma, warp specialization, ping-pong, persistent kernel, epilogue, split-K, stream-K, online
        softmax, FlashAttention, programmatic dependent launch (PDL), Little's law, arithmetic intensity.
@@ -561,7 +562,7 @@ enum {
     row(layernorm, fwd, onepass, 3 , KBK_ALL,  0,   KBK_OWN, "16-byte loads, row in registers, one read") \
     row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched") \
     row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB") \
-    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element") \
+    row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "two atomics per element") \
     row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice") \
     row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order") \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
@@ -617,7 +618,7 @@ enum {
     row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read") \
     row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight") \
     row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "dx: thread per element; dw: thread per column") \
-    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx") \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, dx, then column sums") \
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1") \
     row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx") \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses") \
@@ -823,7 +824,7 @@ enum {
     KBK_PICK,  // n = rows * cols accesses; `strided` also uses the member `stride`; `gather` also uses `among`
     KBK_SUM,   // n = rows * cols elements are reduced to one result
     KBK_ROWS,  // `rows` rows of `cols` elements each
-    KBK_GEMM,  // matrix product: M = rows, N = cols, K = k; also uses the member `layout`
+    KBK_GEMM,  // matrix product: M = rows, N = cols, K = k; also uses the member `layout`, and bmm `batch`
     KBK_ATTN,  // attention: sequence length = rows, head dimension = cols; also uses batch, heads and causal
     KBK_LOOKUP // table with `vocabulary` rows of `cols` elements; `rows` ids select rows of the table
 };
@@ -912,7 +913,7 @@ typedef struct kbk_report {
     int64_t bad;             // number of elements whose error exceeds their bound
     int64_t index;           // index of the worst element in the tensor; -1 if nothing was compared
     double got, want, bound; // worst element: result, oracle, bound; the element passes if |got - want| <= bound
-    double norm, norm_bound; // ||got - want|| / ||want||
+    double norm, norm_bound; // ||got - want|| / ||max(|want|, magnitude)||, and its bound
 } kbk_report;
 
 KBK_FN const char* kbk_dtype_name(int dtype) {
@@ -1233,7 +1234,7 @@ KBK_FN double kbk_round_value(int dtype, double x) { return kbki_widen_bits(dtyp
 
 /*  An e4m3 number (Open Compute Project 2023, "OCP 8-bit Floating Point Specification") has a sign bit, four
     exponent bits with bias 7, and three mantissa bits. The largest one is 448; there is no infinity, and only 0x7F
-    is NaN. Subnormal numbers are multiples of 2^-9. */
+    and 0xFF are NaN. Subnormal numbers are multiples of 2^-9. */
 typedef struct kbk_e4m3 {
     uint8_t bits;
 } kbk_e4m3;
@@ -2121,7 +2122,8 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-// Stores four 8 x 8 matrices in the layout of kbki_ldmatrix; compute capability 9.0.
+// Stores four 8 x 8 matrices in the layout of kbki_ldmatrix. Below compute capability 9.0, lanes exchange the
+// addresses of rows by shuffles, and store words.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2247,18 +2249,19 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
                  : "memory");
     return done;
 }
-__device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
+// Far: other CTAs arrive at the mbarrier.
+template <bool Far = false> __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
     // After the time limit, a store to address 0 stops the kernel. The loop contains no trap instruction, because
     // ptxas keeps wgmma products in flight only in code without traps.
-    while (!kbki_bar_try(bar, parity))
+    while (!(Far ? kbki_bar_try_far(bar, parity) : kbki_bar_try(bar, parity)))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
                      : "l"(clock64() - start), "l"((KBK_TRAP_AFTER)*2000000000LL), "l"(0ull)
                      : "memory");
 #else
-    while (!kbki_bar_try(bar, parity)) {}
+    while (!(Far ? kbki_bar_try_far(bar, parity) : kbki_bar_try(bar, parity))) {}
 #endif
 }
 __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsigned bytes, uint64_t* bar) {
@@ -2450,8 +2453,7 @@ const char* kbki_map_heads(const T* base, int64_t heads, int span, int64_t lines
                                (span ? 4 : rank) << 8 | kbki_map_type<T>() };
     return kbki_map_make(&key, map);
 }
-// threads that every SM of the architecture can hold: 1024 on Turing, 1536 or more later
-// architectures.
+// threads that every SM of the architecture can hold: 1024 on Turing, 1536 or more on later architectures
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define KBKI_SM_THREADS 1024
 #else
@@ -2565,8 +2567,8 @@ template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
     address / 16. Bits 16 to 29 and 32 to 45: first and second stride / 16. Bits 62 and 63: 1 (128-byte swizzle).
-    If Along is true (K-major operand), a row has 64 values of k. The second stride leads to the next eight rows. A
-    step of 16 values of k is 32 bytes, a step of 64 rows 8192 bytes.
+    If Along is true (K-major operand), a row has 128 bytes: 64 values of k in 16 bits. The second stride leads to the
+    next eight rows. A step of 32 bytes is 16 values of k (tf32: 8, e4m3: 32), a step of 64 rows is 8192 bytes.
     If Along is false, a row has 64 elements with the same k, and a panel has `High` rows. The first stride leads
     to the next panel, the second to the next eight values of k. A step of 16 values of k is 2048 bytes, a step to
     the next panel 8192 bytes if High is 64. */
@@ -2660,7 +2662,6 @@ KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
-KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 192, 96, 97, 98, 99, 100, 101)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 256, 128, 129, 130, 131, 132, 133)
 KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 64, 32, 33, 34, 35, 36, 37)
@@ -2682,7 +2683,7 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
                arithmetic. If there is little, the 32 KiB per input of vec in a full SM are enough (Little's law:
                bandwidth x latency = bytes in flight; Volkov 2010, "Better Performance at Lower Occupancy")
     5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
-               so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
+               so occupancy does not matter. Only copy, add and triad have it; it is 2 to 5 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
     predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
                DRAM share grow?
@@ -3019,7 +3020,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  n*s
     check  bit-exact
-    2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
+    2 unroll   two 16-byte stores per thread     <- a quarter (16 bits: an eighth) of the stores, and half as many
+               threads as stores
     99 cudart  the driver's memset of 32-bit or 16-bit words; the runtime's memset sets only bytes
     bound by   memory; nothing is read, so it is faster than a copy
     predict    fill moves half the bytes of copy. Is its time half, less, or more?
@@ -3029,8 +3031,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  4*n + 4
     check  bit-exact
-    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these partial results. The fold costs
-               one instruction per four bytes; without it, the compiler would remove the loads
+    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these partial results. The fold costs at
+               most one instruction per four bytes; without it, the compiler would remove the loads
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
     predict    how many vectors must a thread have in flight to read as fast as fill writes?
@@ -3499,9 +3501,8 @@ template <class T> __global__ void kbki_usable_k(volatile char* block, size_t by
     block[0] = 1, block[bytes - 1] = 1;
     *usable = block[0] & block[bytes - 1];
 }
-template <class T>
 // If pool is NULL, memory comes from cudaMalloc.
-const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) {
+template <class T> const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) {
     const char* why = kbki_check_dims(&a->s);
     size_t bytes = (size_t)(a->s.rows * a->s.cols) * sizeof(T);
     void* block = NULL;
@@ -3587,11 +3588,12 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                and a polynomial, 30 instructions; with erfcf, arithmetic limits the speed even in f32. In f32
                vectors (rungs 3 and 4), a reciprocal within 1 ulp replaces the division: if the data is in cache,
                a division takes 6 % longer
-    6 approx   one exp2 and one reciprocal      <- at the bandwidth of DRAM there is time for about 29 f32
-               instructions per 16-bit element; the tail or an exact division takes more. The tanh instruction is
-               not used: its error of up to 2e-4 near 1 is too large for the tail
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
-               2016; SiLU: Elfwing et al. 2018)
+    6 approx   one exp2 and one reciprocal      <- at the bandwidth of an H200 there is time for about 29 f32
+               instructions per 16-bit element; the tail or an exact division takes more. An H100 with less
+               bandwidth has time for 40, so that approx gains nothing. The tanh instruction is not used: its error
+               of up to 2e-4 near 1 is too large for the tail
+    bound by   memory in f32; in 16 bits, instructions before approx (H100: before vec), then memory (GELU:
+               Hendrycks & Gimpel 2016; SiLU: Elfwing et al. 2018)
     predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
@@ -3638,8 +3640,8 @@ template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, f
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
-// Returns tail(t) for t >= 0: Phi(-t) = exp(-t^2 / 2) tail(t). Relative error: 1e-7 for t up to 5.6, where Phi(-t)
-// is 1e-8. Callers limit t to 16, where exp(-t^2 / 2) is 0.
+// Returns tail(t) for t >= 0: Phi(-t) = exp(-t^2 / 2) tail(t). Relative error: 2.2e-7 for t up to 4, 1.1e-6 for t up
+// to 5.6, where Phi(-t) is 1e-8. Callers limit t to 16, where exp(-t^2 / 2) is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
                        4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
@@ -3708,7 +3710,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
                correctly rounded one takes 14 to 18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
+    bound by   as forward
     predict    the backward pass moves 3/2 of the bytes of the forward pass. Which rungs take less than 3/2 of its
                time? */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3858,9 +3860,8 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits not used
     2 vec      16-byte accesses, a call per vector
                                                  <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
-               flight instead of 2 to 8
-    3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
-               first is loaded
+               flight instead of 2 or 4
+    3 unroll   two vectors in flight             <- random numbers are computed while both vectors are loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29)
                (dropout: Srivastava et al. 2014; Philox: Salmon et al. 2011)
     predict    naive uses 16 of the 128 bits of a Philox call. By what factor is vec faster? */
@@ -4015,7 +4016,7 @@ __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 // has four warps.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
-// Blocked summation in one thread: a running sum of 100 000 terms loses three digits. Squares of 16-bit numbers
+// Blocked summation in one thread: a running sum of 100 000 terms loses about two digits. Squares of 16-bit numbers
 // have a relative error of -1e-7 in blocks of 128, and of -5e-7 in blocks of 256, because last bits are 0.
 struct kbki_long_sum {
     float sum = 0, block = 0;
@@ -4301,17 +4302,17 @@ KBK_FN dim3 kbki_columns_grid(int64_t rows, int64_t cols, int64_t width) {
     flops  5*R*C + R    max 1, subtract 1, exp 1, sum 1, scale 1 per element; one reciprocal per row
     bytes  2*R*C*s
     check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. If
-           32768 normal numbers are summed in order, the error is up to 7e-6; naive adds blocks of 256: 6e-7
+           32768 normal numbers are summed in order, the error is up to 8e-6; naive adds blocks of 128: 8e-7
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
                                                         (Milakov & Gimelshein 2018). No gain for rows of 16 KiB:
                                                         presumably L1 serves the third read of block, and online
-                                                        needs more arithmetic (DRAM 72 % instead of 78 %)
+                                                        needs more arithmetic (DRAM 74 % instead of 78 %)
     4 onepass  16-byte accesses; the row stays in registers; one barrier per row
                                                      <- one read, up to 32768 elements; longer rows as shared
-    5 shared   row in shared memory, up to 227 KiB   <- longer rows with one read: a thread needs registers for one
+    5 shared   row in shared memory, up to 226 KiB   <- longer rows with one read: a thread needs registers for one
                                                         vector only. Slower where registers suffice: 1212 k bank
                                                         conflicts instead of 20 k, and each exponential twice
     6 cluster  row split over 2, 4 or 8 CTAs; they exchange (max, sum) pairs through distributed shared memory
@@ -4921,7 +4922,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     bytes  (2*R*C + 2*C)*s + 8*R
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32 the
            bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean
-           has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
+           has an error of 3e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
     1 naive    thread per row; adds x - x[r,0], so that sums are small <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses; the row stays in registers; one barrier per row
@@ -4933,7 +4934,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
                                                             into an SM: occupancy is 35 % instead of 70 %
     5 cluster  row split over 2, 4 or 8 CTAs; they exchange their moments through distributed shared memory
                                                          <- one read, up to 512 KiB per row; more SMs for few rows.
-                                                            Slower for many short rows: 24 % occupancy, DRAM 72 %
+                                                            Slower for many short rows: 24 % occupancy, DRAM 73 %
     bound by   memory: compare with bytes / copy bandwidth
     predict    before you run it: 128 rows of 8192 f32 occupy 128 SMs with one CTA each. How much time does it save to
                load w and b together with x, and not after the reductions, if DRAM answers after 0.6 us?
@@ -5254,7 +5255,8 @@ __global__ void __launch_bounds__(1024)
 }
 
 // ---- The kernels that add one idea each end here.
-// `onepass` uses the kernels below for short, unaligned or very long rows.
+// `onepass` uses the kernels below for short rows, for very long rows, and for unaligned rows of more than 4096
+// elements.
 
 /*  A group of `Lanes` lanes loads w, b and all of its `Rows` rows before it uses the first row. For 16-bit types,
     deviations are based on the mean of the row's first vector, which costs no reduction and is accurate enough. */
@@ -5515,11 +5517,11 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     bytes  (3*R*C + 3*C)*s + 8*R
     check  dx norm-wise f32 1e-5, f16 5e-4, bf16 4e-3, in f32 relative to the terms that cancel; dw, db: f32 1e-5
            of the sum of |terms|, 16 bits 2 ulp more
-    1 atomic   CTA per row, one atomic per element for dw, db     <- slow: R atomics are serialised in each column
+    1 atomic   CTA per row; two atomics per element, for dw, db   <- slow: R atomics are serialised in each column
     2 split    dx by a warp per row, then column sums by tiles    <- no contention; x and dy are read twice
     3 ticket   persistent CTAs with column sums in shared memory, added by the last CTAs in index order
                <- one launch, the same bits every time; the second read of a row comes from the caches
-    4 onepass  one CTA per SM; column sums stay in registers; the next rows are prefetched into shared memory
+    4 onepass  one CTA per SM; column sums stay in registers; the next rows are prefetched into shared memory;
                accesses have 16 bytes; a second kernel, launched by programmatic dependent launch (PDL), adds the
                column sums of the CTAs
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
@@ -5531,7 +5533,7 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-27
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  262.9 us  56 %      -   32 90 % 57 %      6076  one atomic per element
+    1 atomic  262.9 us  56 %      -   32 90 % 57 %      6076  two atomics per element
     2 split   380.9 us  39 % 0.69 x   32 93 % 74 %      2611  dx, then column sums: inputs are read twice
     3 ticket  190.9 us  78 % 2.00 x   40 60 % 62 %        23  column sums per CTA, added in index order
     4 onepass 129.7 us 114 % 1.47 x   85 47 % 90 %     138 k  one read, rows and sums in registers
@@ -5701,7 +5703,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-            // not v * rstd - mean * rstd: the rounding error of mean * rstd is large if rstd is large
+        // not v * rstd - mean * rstd: the rounding error of mean * rstd is large if rstd is large
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
     // Loads vector u of dy and of x (`room` vectors later) from shared memory; a thread's vectors are 512 apart.
@@ -5797,8 +5799,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
     }
 };
-/*  One CTA of 512 threads per SM leaves few partial sums to add at the end. `Threads` threads process a row. The
-    column sums of all groups are added in a fixed order. Rows beyond the last are replaced by zeros. */
+/*  One CTA of 512 threads per SM (two for the shortest rows in f32) leaves few partial sums to add at the end.
+    `Threads` threads process a row. The column sums of all groups are added in a fixed order. Rows beyond the last
+    are replaced by zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5994,7 +5997,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                          <- w read once per CTA; up to 2048 vectors of 16 bytes.
                                                             No gain: occupancy is 47 % instead of 92 %
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row; more SMs for few rows.
-                                                            Slower for many short rows: 24 % occupancy, DRAM 74 %
+                                                            Slower for many short rows: 24 % occupancy, DRAM 75 %
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
     predict    before you run it: which of the kernels of layernorm gains most when mean and bias are left out?
     see        Zhang & Sennrich 2019, "Root Mean Square Layer Normalization" */
@@ -6258,7 +6261,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
     predict    rung 2 loads 2 bytes per thread and input. By how much do 16-byte loads raise the DRAM share, if the
-               occupancy stays near 80 %? (Little's law: bytes in flight = bandwidth * latency)
+               occupancy falls from 99 % to 78 %? (Little's law: bytes in flight = bandwidth * latency)
     see        Higham 1993, "The Accuracy of Floating Point Summation": explains why each vector is summed first */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
@@ -6325,7 +6328,7 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
                so that stores of one CTA overlap with loads of the next. If inputs and dx have different
                alignments modulo 16 bytes, rung 1 runs
-    predict    how does a four times wider load change the DRAM share, and the number of load instructions? */
+    predict    how do loads of 16 bytes instead of 2 change the DRAM share, and the number of load instructions? */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -6627,7 +6630,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     bytes  (2*R*C + R + 2*C)*s
     check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
-    2 split    three kernels: products to memory, column sums, dx      <- many readers, twice the traffic
+    2 split    three kernels: products to memory, dx, column sums      <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
     3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: for dw, 31 of 32
                rows of a tile are padding; the column DRAM shows that memory is almost idle
@@ -6641,7 +6644,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   7763 us  11 %      -   32 30 %  8 %         0  dx: thread per element; dw: thread per column
-    2 split   2029 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
+    2 split   2029 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, dx, then column sums
     3 matmul  4888 us  17 % 0.42 x   32 59 % 13 %     792 k  two GEMMs, K = 1 and M = 1
     4 ticket 967.6 us  85 % 5.05 x   57 80 % 66 %       231  column sums per CTA, added in order; then dx
     5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         3  dx and dw from one pass, 16-byte accesses
@@ -6857,10 +6860,10 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     2 shared   32 x 32 tile in shared memory (Ruetsch & Micikevicius 2009, "Optimizing Matrix Transpose in CUDA")
                                                           <- both sides coalesced; but a column of the tile is in
                one bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
-    3 padded   one more column in the tile                <- elements of a column are in different banks
+    3 padded   one more bank per row of the tile          <- elements of a column are in different banks
     4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
-               at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
-               accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
+               at a time through shared memory            <- a quarter (16 bits: an eighth) of the accesses, 64 or
+               128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. Unaligned addresses or rows: vec launches padded
     predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -6986,7 +6989,7 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     loss and lse have R elements of type f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6)
+    check  8 ulp (relative 1e-6) + 1e-6; norm-wise 2e-6
            the loss is computed as (max - x_t) + log(sum), so that it keeps its digits if the target is the maximum
     targets   if t is KBK_IGNORE (-100), the loss is 0; the caller excludes the row from its mean. For any other t
               outside [0, V), the loss is NaN, and x is not read at t
@@ -7091,7 +7094,7 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // lse: its rounding error (6e-5 at lse = 1000) is part of the tolerance of the operation.
+    // lse: its rounding error (3e-5 at lse = 1000) is part of the tolerance of the operation.
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
@@ -7315,13 +7318,13 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bytes  2*R*V*s + 8*R + 4
     check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
            scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding.
-           The target's bound is that of a number as large as g (16 bits: g / 1000)
+           The target's bound is that of a number as large as 2 g (16 bits: g / 1000)
     targets   if t is KBK_IGNORE, the row of dx is 0; for any other t outside [0, V), it is NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads, or are
-               one sequence of vectors. If x and dx have different alignments modulo 16 bytes, they are read
-               element by element
+               or 16 logits; each row's unaligned start is read separately. Aligned rows of up to 512 vectors have
+               four vectors in flight; other short rows have fewer threads, or are one sequence of vectors. If x and
+               dx have different alignments modulo 16 bytes, they are read element by element
     predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
                clock and SM; 2 bytes read and 2 written per logit in bf16)
     limits     if all logits are -1e30, lse is rounded to -1e30, and log V is lost. exp(x - lse) is then 1, not 1/V.
@@ -7508,7 +7511,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
                at every row, the CTAs wait for each other, and the DRAM share falls
                Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
-    predict    L2 has 50 MiB, and 132 CTAs process a row each. Does the second read of rung 2 come from DRAM? */
+    predict    L2 has 50 MiB, and 264 CTAs process a row each. Does the second read of rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -7569,7 +7572,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
 /*  Exchanges (max, sum) pairs in a cluster. Each warp sends its pair (st.async) to position `slot` of a table in
-    every CTA, whose mbarrier counts bytes (one CTA: arrivals). A cluster barrier also awaits stores to dx. */
+    every CTA, whose mbarrier counts bytes (one CTA: arrivals). A cluster barrier would also await stores to dx. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7586,7 +7589,7 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
                     kbki_cluster_at(kbki_shared(table + slot), lane)),
                 "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), lane))
                 : "memory");
-        while (!kbki_bar_try_far(bar, parity)) {}
+        kbki_bar_wait<true>(bar, parity);
     }
     p = kbki_pair::none();
 #pragma unroll
@@ -7934,9 +7937,10 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
                with the same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   two kernels. Order: for each remainder of the id modulo 128, one CTA selects the tokens, counts them
-               by id and sorts the tokens of each id. Write: for the first token of each id, its row of dy, or the sum
-               of all rows with this id, is written to dW. Then rows of dW without tokens are set to zero
+    3 sorted   two kernels. Order: ids with the same remainder modulo a power of two (128 for 128 to 524288 rows of
+               dW) form a class. One CTA per class selects its tokens, counts them by id and sorts the tokens of each
+               id. Write: for the first token of each id, its row of dy, or the sum of all rows with this id, is
+               written to dW. Then rows of dW without tokens are set to zero
                                            <- every row is written once: no zero-fill, no contention, the same bits
                every time. No data is read while the zeros are written. Sums are in f32 and in token order; for
                more than 32 tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch
@@ -8243,9 +8247,10 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Second kernel of `sorted`. The first CTAs of the grid add vectors of dy, the `hot` CTAs from `lead` on compute
-    hot rows, and the last CTAs write zeros to rows of dW without tokens, `group` rows each. CTAs that start while
-    the first kernel still runs (PDL) load their vectors of dy during this time. */
+/*  Second kernel of `sorted`. The first `lead` CTAs of the grid add vectors of dy, and the next `hot` CTAs compute
+    hot rows. Further CTAs add the remaining vectors of dy, and the last CTAs write zeros to rows of dW without
+    tokens, `group` rows each. CTAs that start while the first kernel still runs (PDL) load their vectors of dy
+    during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8505,7 +8510,8 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
                 <- 16 values from shared memory feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy").
-                Threads whose columns are 8 apart read the same banks (437 M conflicts); rung 6 avoids this
+                Neighbouring threads read columns 8 apart, so 16 threads read only four banks (439 M conflicts);
+                rung 6 avoids this
     6 vec       each load and store moves four elements; A is transposed when it is stored in shared memory
                 <- a quarter of the load and store instructions of rung 5
     7 cpasync   f32: cp.async pipeline of four tiles
@@ -8514,9 +8520,9 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 double-buffered in registers, CTAs take the tiles in bands, and split-K is used if there are few tiles
                 <- 128 FMAs per six 16-byte loads, which are issued one value of k ahead (the tiling hierarchy of
                 CUTLASS). Operands of a band stay in L2, and split-K lets a small product use all SMs
-    Rungs 7 to 16 for f16 and bf16 use tensor cores and are in >>matmul_steps. Rungs 17 and 18, for compute capability
-    8.0 to 8.9, are in >>matmul_mma. Rungs 19 and 20 are the production kernel in >>matmul_select, which combines the
-    ideas of rungs 9 to 16 with split-K, batches and any alignment.
+    Rungs 7 to 16 for f16 and bf16 use tensor cores and are in >>matmul_steps. Rungs 17 and 18, for GPUs without wgmma,
+    are in >>matmul_mma. Rungs 19 and 20 are the production kernel in >>matmul_select, which combines the ideas of rungs
+    9 to 16 with split-K, batches and any alignment.
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -8564,8 +8570,8 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
 // Returns the split-K factor of variant `mmapipe`, whose tiles have 128 x 128 elements. K is split only if the
-// tiles alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. Each
-// slice covers at least 512 values of k.
+// tiles alone would leave most SMs idle. The split-K factor is chosen so that each of 132 SMs has two CTAs. K is
+// split into at most 66 slices, and each slice covers at least 512 values of k.
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8630,9 +8636,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t sa, sb, sc;
     unsigned* flags;                 // counters in the workspace that signal finished split-K slices
     float* part; // partial sums of split-K in the workspace; NULL if K is not split
-    // deep: number of values of k per split-K slice. Only >>matmul_hopper uses the members `layers`, `whole`,
-    // `slices` and `store`. layers: number of products in the batch; whole: number of tiles that are not split
-    // along K
+    // deep: number of values of k per split-K slice. Only the production kernel uses `layers` and the members after
+    // it. layers: number of products in the batch; whole: number of tiles that are not split along K
     int64_t deep, layers, whole;
     int64_t slices;              // number of split-K slices of each split tile
     bool store;                  // whether TMA stores C
@@ -8776,7 +8781,8 @@ template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
                             int64_t bk, int64_t bn, int64_t ldc) {
-    __shared__ float sa[8][65], sb[8][65]; // the odd pitch of 65 floats avoids bank conflicts of writes
+    // the odd pitch of 65 floats reduces bank conflicts of transposed writes from 8-way to 4-way
+    __shared__ float sa[8][65], sb[8][65];
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
     int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
@@ -8845,7 +8851,7 @@ __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                               int64_t ak, int64_t bk, int64_t bn, int64_t ldc, int64_t batch_a, int64_t batch_b,
                               int64_t batch_c) {
-    // The odd pitch of 129 floats avoids bank conflicts, whether a tile is written by rows or by columns.
+    // The odd pitch of 129 floats reduces bank conflicts of transposed writes from 8-way to 4-way.
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9031,8 +9037,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
                 FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
-    drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
-                        4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
+    drawings    a tile: C 4096 x 4096 = 32 x 16 tiles of 128 x 256 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
+                        4 x 1 strips of 16 rows (warp) = 2 x 32 blocks of 8 x 8, a pair of columns per lane
                 swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
                          row 1 | 1 0 3 2 5 4 7 6    vectors (what ldmatrix reads from eight rows) lies in eight
                          row 2 | 2 3 0 1 6 7 4 5    different groups of four banks
@@ -9830,7 +9836,7 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
     which transposes it and accepts any address. An operand that is not K-major is copied in units of 16 bytes
     if Wide is true, else in units of 4 bytes. Wide requires rows that are aligned to 16 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
-    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
+    static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
     static constexpr int passes = (Along ? Breadth : Depth) / per_pass, step = Along ? per_pass : per_pass * pitch;
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
@@ -10074,9 +10080,9 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                CTAs take the tiles in bands. 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
                over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
-               (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
-               rung 17, which accepts any address. If there are few tiles and K is long, split-K is used. The slices
-               are added in order (workspace: 4*M*N bytes per slice)
+               (workspace: 2*(M*K + K*N) bytes and padding). If an operand that is not copied has a base address that
+               is not aligned to 16 bytes, rung 17 runs, which accepts any address. If there are few tiles and K is
+               long, split-K is used. The slices are added in order (workspace: 4*M*N bytes per slice)
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
@@ -10516,19 +10522,7 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
     kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, io.ldc,
                                                 i0 + threadIdx.x % 128 / 32 * 16, j0, d);
 }
-// Writes 64 rows of results, 128 bytes each, to shared memory by stmatrix. The results have the 128-byte swizzle,
-// which the TMA store undoes.
-template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
-    int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
-#pragma unroll
-    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
-        uint32_t w[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
-        kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
-    }
-}
-/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_wg_stage. If `Turned` is
+/*  Writes 64 rows of 32 f32 results to shared memory, with the same swizzle as kbki_step_stage. If `Turned` is
     true, each column of results becomes two rows of 32 elements that are 4096 bytes apart. If `Turned` is
     false, lanes with even rows write columns 0 to 15 first, and lanes with odd rows write columns 16 to 31
     first, which avoids bank conflicts. */
@@ -10552,9 +10546,9 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
     }
 }
 /*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time. The warpgroup has two staging
-    buffers (double buffering), and the stores are asynchronous. Before a staging buffer is written again, the
-    thread that started the TMA store of this buffer waits until the store has read it
-    (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
+    buffers (double buffering), or one if shared memory has no room for two. The stores are asynchronous. Before a
+    staging buffer is written again, the thread that started the TMA store of this buffer waits until the store has
+    read it (cp.async.bulk.wait_group.read). If the tile width is not a multiple of 128 bytes, some columns are stored
     twice. If `Turned` is true, C is the transpose of the product, and an f32 buffer is stored as two TMA
     boxes. */
 template <class T, class Plan, bool Turned>
@@ -10576,7 +10570,7 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
         else
-            kbki_wg_stage<T>(buffer, d + x / 2);
+            kbki_step_stage<T>(buffer, d + x / 2);
         kbki_bulk_fence();
         kbki_barrier<128>(1 + group);
         if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
@@ -11198,9 +11192,8 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, int spl
 /*  Multiplies up to 16 rows of A by a K-major matrix B. Reading B once takes nearly all of the time. Both
     operands are loaded from global memory directly into the registers of mma.sync, 16 bytes per thread. The
     16-byte loads permute k: the elements that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours
-    in memory. The elements of A and of B are permuted in the same way, so the sums do not change. Each of
-    eight warps computes the products for a part of K, and the sums of the warps are added in a fixed
-    order. */
+    in memory. The elements of A and of B are permuted in the same way, so the sums do not change. Several warps
+    each compute the products for a part of K, and the sums of the warps are added in a fixed order. */
 template <class T, int Tiles> // Tiles: number of tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
@@ -11293,7 +11286,7 @@ __global__ void __launch_bounds__(Across* Deep * 32) kbki_mm_thin_k(kbki_mm<T> i
     The matrix B is therefore the first operand, and the result is the transpose of C. A work unit is a block of 64
     columns of C; the CTAs of a cluster split K. Two CTAs run on an SM. */
 template <int Rows> struct kbki_mm_stream {
-    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : Rows < 128 ? 6 : 4;
+    static constexpr int rows = Rows, stages = Rows < 32 ? 10 : Rows < 64 ? 8 : 6;
     static constexpr int stage_bytes = (64 + Rows) * 128, bytes = 1024 + stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11447,21 +11440,21 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rung 3
-                      of bmm.
+  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rungs 3
+                      and 4 of bmm.
 -----------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
     19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
-                 kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
-                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the sums
-                 of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles, the
-                 CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
+                 kbk_tune measured as the fastest. If the last wave of tiles leaves at least half of the SMs idle
+                 (wave quantization), its tiles may be split along K. The CTA with the last slice of a tile adds the
+                 sums of the other slices (workspace: 4 bytes per result of a tile and SM). If there are few tiles,
+                 the CTAs of a cluster compute parts of K of a tile, and exchange their sums by st.async. Stream-K
                  (Osama et al. 2023) balances any number of tiles, but its pipeline stages take 1.3 to 1.4 times as
                  long (fitted to times on an H100). No counter shows why; the presumed reason is that CTAs of
                  stream-K work on different parts of K at the same time.
-                 Products of up to 64 rows in layout NT: >>matmul_thin. Rows that are not 16-byte aligned are copied
-                 first (workspace: as for rung 18)
+                 Products of up to 32 rows (N <= 3840: up to 64) in layout NT: >>matmul_thin. Rows that are not
+                 16-byte aligned are copied first (workspace: as for rung 18)
     bound by     arithmetic, like rungs 11 to 16; a product of up to 64 rows and a large matrix by memory bandwidth */
 
 // Table of the configurations of the production kernel. The columns of the table are: name; bytes per element; the
@@ -11534,11 +11527,10 @@ KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     pipeline stages, plus 810 cycles for the first loads, plus 2500 cycles per 32768 results for the
     epilogue; the ping-pong schedule multiplies the latter two by 1.1. An SM loads 63 bytes per cycle from L2, or
     33 bytes if rows are not aligned to 32 bytes. Split-K of the last wave costs 3700 cycles, plus 0.021 cycles for
-    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles, plus 0
-    cycles for each byte of its sums. DRAM moves 1600 bytes per cycle for all SMs together. The time of the
-    computation overlaps with the time of the DRAM traffic, except for 0.41 of the shorter time. A launch takes
-    2000 cycles; CTAs that share an operand add 880 cycles. All constants were fitted to measured times of bf16
-    products on an H100. */
+    each byte of the partial sums of all slices of a tile. A tile that a cluster computes costs 4500 cycles. DRAM
+    moves 1600 bytes per cycle for all SMs together. The time of the computation overlaps with the time of the DRAM
+    traffic, except for 0.41 of the shorter time. A launch takes 2000 cycles; CTAs that share an operand add 880
+    cycles. All constants were fitted to measured times of bf16 products on an H100. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, by, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11558,7 +11550,7 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double end = (810 + 2500 / 32768.0 * results) * (w.turns ? 1.1 : 1);
     const double waves = (double)(parts > 1 ? 0 : units / slots);
     const double last = parts > 1 || units % slots ? (double)((stages + slices - 1) / slices) : 0;
-    const double join = by.split > 1    ? 4500 + 0 * 4 * results
+    const double join = by.split > 1    ? 4500
                         : by.split == 1 ? 3700 + 0.021 * 4 * (double)slices * results
                                         : 0;
     const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) + join;
@@ -12045,11 +12037,11 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                about 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
     4 select   256 x 128 tiles; a warpgroup computes its two halves of a tile one after the other in the same
-               registers; smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU. If the last wave
-               of tiles leaves more than half of the SMs idle, its tiles are split along K (workspace: 4 bytes per
-               result of a tile and SM)
-                                                 <- per product, at least a quarter less traffic from L2 than in
-               rung 3; small products use all SMs as well
+               registers; smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU. Tiles are split
+               along K as in rung 19 of matmul: those of the last wave (workspace: 4 bytes per result of a tile and
+               SM), or all tiles, by the CTAs of a cluster
+                                                 <- per product, tiles of 256 x 128 cause a quarter less traffic from
+               L2 than tiles of 128 x 128; small products use more SMs
     99 cublas  cublasLtMatmul; fast accumulation is off: it would keep sums over all of K in the tensor cores,
                with about 14 bits. Workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
@@ -12350,9 +12342,9 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
            Rungs flashpp, flashmma and flash accept strides; the last two need equal strides of q, k and v
     flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
-    check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
-           scale or of sqrt(sum_j (p v)^2), the error that rounding of the probabilities can cause; lse: 128 ulp
-           of a quarter of the greatest sum of |q k| / sqrt(d)
+    check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp and 1e-6 in f32, 4 ulp at 16 bits, of the
+           row scale or of max(1, L / 8) sqrt(sum_j (p v)^2), the error that rounding of the probabilities can cause;
+           lse: 128 ulp of L / 4. L: the greatest sum of |q k| / sqrt(d)
     1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
                                                         times, and every FMA loads its operands through the caches.
                                                         S <= 2048
@@ -12413,7 +12405,7 @@ KBKI_SCRATCH(attention_fwd) {
     size_t square = (size_t)s->rows * (size_t)s->rows;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + (size_t)kbki_attn_heads(s) * square * 4;
     if (word == KBKI_WORD_cublas)
-        return KBK_TICKETS + ((size_t)32 << 20) + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
+        return KBK_TICKETS + KBKI_CUBLAS_BYTES + (size_t)kbki_attn_chunk(s, elem) * square * (size_t)(4 + elem);
     return word == KBKI_WORD_flashpp ? KBK_TICKETS : 0;
 }
 KBK_FN double kbki_attn_dot(const double* a, const double* b, int64_t d, double* sum_of_sizes) {
@@ -12826,10 +12818,9 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
         return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    if (!lib->batched) return "cublasGemmStridedBatchedEx not found";
     int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
-    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
+    float *scores = (float*)((char*)a->workspace + KBK_TICKETS + KBKI_CUBLAS_BYTES), one = 1, zero = 0;
     T* p = (T*)(scores + chunk * n * n);
     cudaDataType type = kbki_type<T>::cuda;
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
@@ -13266,8 +13257,8 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 #endif // __CUDACC__
 
 /*-----------------------------------------------------------------
-  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9, each one
-                         kernel that shows one idea.
+  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9, each of
+                         which adds one idea.
 -----------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
@@ -14129,7 +14120,8 @@ typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
 typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
-// configurations for tensors with strides, which would make the kernels for contiguous tensors 2 to 4 % slower (d = 64)
+// configurations for tensors with strides; code for strides would make the kernels for contiguous tensors 2 to 4 %
+// slower (d = 64)
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500, true> kbki_fa_128x2s;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200, true> kbki_fa_128x3s;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200, true> kbki_fa_64x3s;
@@ -14395,7 +14387,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     stored in memory. The first pass computes dq; a CTA of this pass keeps 32 rows of q and of `do`, and loops over
     all keys. The second pass (`Keys` is true) computes dk and dv; a CTA of this pass keeps 32 keys, and loops over
     all rows of q. No atomics are needed, because one thread computes each sum. Shared memory holds three f32 tiles
-    of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged as in >>attention_simt. Thread (y, x)
+    of 32 rows and one of 32 x 32 (54 KiB at d = 128). Threads are arranged as in >>attention_simt. Thread (y, x)
     of 8 x 16 threads has rows 4 y to 4 y + 3 of the kept operand, and rows x and x + 16 of the loop operand. Of
     every 64 columns of a result, the thread computes columns 4 x to 4 x + 3. */
 template <class T, int Dim, bool Keys>
@@ -14848,7 +14840,7 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
     });
 }
 // Launches the kernel of variant `flashmma` with 64 keys per CTA and one buffer for rows of q and `do`. The
-// configuration with 64 keys is used at d = 128 if an SM has less than 161 KiB of shared memory.
+// configuration with 64 keys is used at d = 128 if a CTA cannot have 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14885,12 +14877,13 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                consumer warpgroups hold dk and dv of 64 keys each in registers. Scores are computed transposed,
                with keys as rows, so that p and ds stay in registers as first operands for dv and dk. ds also goes
                to shared memory for dq: each warpgroup computes a 64 x 64 block of dq over all 128 keys
-               <- no thread moves operands. All products of a tile but the first two overlap with other work: the
-               product for dv with computing ds, the product for dk with the atomics of dq and the next scores. One
-               barrier per tile remains. If all work items have about the same length, the kernel is persistent,
-               and loads the next keys while results are stored. With a causal mask and many rows, a persistent
-               kernel was slower. Bulk reductions of dq from shared memory were slower than atomics from registers:
-               on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+               <- no thread moves operands. Three of the five products of a tile overlap with other work: the product
+               of `do` and v with the exponentials, the product for dv with computing ds, and the product for dk with
+               the atomics of dq and the next scores. One barrier per tile remains. If all work items have about the
+               same length, the kernel is persistent, and loads the next keys while results are stored. With a causal
+               mask and many rows, a persistent kernel was slower. Bulk reductions of dq from shared memory were slower
+               than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead of 559 at d = 128, and 439
+               instead of 494 at d = 64
     bound by   arithmetic, and the bandwidth of shared memory, which products of 64 x 64 use fully
 
     Rung 7 (`flashws`) launches three kernels; it shares the first and the last kernel with rung 6 (`flashmma`).

@@ -43,8 +43,8 @@ SHAPES = {
 
 OTHERS = ("k", "vocabulary", "stride", "among")
 
-# Shorter replacements for functions of the header that cache values of many kernels. A replacement caches the
-# values of one kernel on one device.
+# Shorter replacements for functions of the header that cache values of many kernels and devices, for programs that
+# use one kernel on one device in one thread.
 SHORTER = {
     "kbki_once": """\
 // Caches the values that the runtime reports for kernels on one device, in one thread.
@@ -161,9 +161,6 @@ def joined(tokens):
     return text
 
 
-# --- preprocessor
-
-
 def laid_out(text):
     """The tokens have no layout; the text has a statement per line."""
     out, depth, inside = "", 0, 0
@@ -177,6 +174,9 @@ def laid_out(text):
         if c in "{};" and not inside and (c != "}" or depth):
             out += "\n" + " " * 4 * depth
     return re.sub(r"\{\n +\n( *)\}", r"{\n\1}", out)
+
+
+# --- preprocessor
 
 
 class Macro:
@@ -376,7 +376,7 @@ class Header:
         return c
 
     def with_comments(self, comments, text):
-        left_out = ("// clang-format", "/*----", "/*  measured ", "// Not every file uses")
+        left_out = ("// clang-format", "/*----", "/*  measured ")
         kept = [t.text for t in comments if not t.text.startswith(left_out) and " ----" not in t.text[:60]]
         return "\n".join(kept + [text])
 
@@ -550,7 +550,7 @@ class Header:
         while i < len(c):
             t = c[i]
             if (
-                t.text in ("__launch_bounds__", "__attribute__", "alignas", "__align__", "KBKI_PRINTF")
+                t.text in ("__launch_bounds__", "__attribute__", "alignas", "__align__")
                 and c[i + 1].text == "("
             ):
                 i += 1

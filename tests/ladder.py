@@ -22,10 +22,10 @@ the bandwidth and the FLOP rate. For the GPU that was measured, both rates come 
 matmul.
 
 After the first line of a table, each line describes one rung: number, name, time, percentage of the measured peak,
-gain over the previous rung, registers per thread, achieved occupancy, percentage of the DRAM bandwidth, bank
-conflicts of shared memory per launch, and the note on the variant. The gain is the speed relative to the previous
-measured rung of the same element type; if rungs between the two were not measured, the number of the previous rung
-follows. A dash stands for a value that was not measured.
+gain over the previous rung, registers per thread (of the first kernel that the rung launches), achieved occupancy,
+percentage of the DRAM bandwidth, bank conflicts of shared memory per launch, and the note on the variant. The gain is
+the speed relative to the previous measured rung of the same element type; if rungs between the two were not measured,
+the number of the previous rung follows. A dash stands for a value that was not measured.
 """
 import difflib
 import json
@@ -292,7 +292,7 @@ def card(key, rungs, evidence, work):
             columns([HEADS_OF_COLUMNS] + lines, shown) + ['    end of measured */'])
 
 
-EXCERPT = 'naive coalesced regblock warpmma tmaload tma select cublas'.split()  # the rungs in README.md
+EXCERPT = 'naive regblock warpmma tmaload tma select cublas'.split()  # the rungs in README.md
 
 
 def document(rungs, evidence, excerpt):

@@ -66,7 +66,7 @@ typedef const char* kbi_two[2];
     KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
     KBI_TEXT(explain, "explain", "NAME", "out", "the meaning of a flag, verdict, key or column", KBI_INSTEAD) \
     KBI_BARE(github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
-    KBI_X(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**, \
+    KBI_X(load, "load", "FILE...", "compare", "show records, or with --env what differs; nothing runs", const char**, \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD) \
     KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", \
         const char*, kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
@@ -877,6 +877,7 @@ typedef struct kbi_change {          // the change of one case; times are compar
     const kb_result *before, *after; // before is NULL for a new case, after is NULL for a removed case
     kbi_evidence evidence;
     double log, se, df, wide, lo, hi; // log change, standard error, degrees of freedom, widening, interval
+    double below, above;      // extensions of the interval, because other programs disturbed the new, the old run
     double run_sd, run_df;    // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
     double p;                 // p-value of "the change is within the threshold", adjusted (Holm 1979)
     double memory;            // new memory / old memory; NAN: one of them is unknown
@@ -905,6 +906,7 @@ typedef struct kbi_assessment {
     int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
     int64_t unchecked; // cases whose output was verified before and is no longer checked
     int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
+    int64_t old_disturbed, new_disturbed; // open cases that other programs disturbed in each run
     double geomean; // geometric mean of new time / old time; NAN: no case was compared
     const kbi_change* worst;
 } kbi_assessment;
@@ -1288,16 +1290,29 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     return true;
 }
 
-// Returns the standard error of the log of a record's median, from its interval; NAN without an interval.
+// Returns the standard error of the log of a record's median, from its interval. NAN: there is no interval.
+// INFINITY: the interval reaches 0, because the samples are too noisy.
 static double kbi_own_error(const kb_result* r) {
-    if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
+    if (!(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
+    if (r->time_ms_ci_low <= 0) return (double)INFINITY;
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
+}
+
+// Other programs on the processor lengthen samples, because after a preemption the caches hold the data of these
+// programs. The time without other programs is between the shortest sample and the median. Returns log(median /
+// shortest sample); 0 if other programs, or the hypervisor, took less than 5 % of the processor's time.
+static double kbi_disturbance(const kb_result* r) {
+    bool disturbed = r->cpu_waited >= 5 || r->cpu_stolen >= 5;
+    if (!disturbed || !kbi_is(r->timer, "wall") || !(r->time_ms_min > 0)) return 0; // timers of a GPU do not count it
+    return KBI_MAX(log(r->time_ms / r->time_ms_min), 0.0);
 }
 
 static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
-    bool processes = kbi_change_by_processes(c, b, a), history = kbi_finite(runs);
+    c->below = kbi_disturbance(c->after), c->above = kbi_disturbance(c->before);
+    bool processes = kbi_change_by_processes(c, b, a);
+    bool history = kbi_finite(runs) && (processes || kbi_finite(own) || kbi_nan(own));
     if (history && (!processes || runs > c->se)) {
         c->evidence = KBI_EVIDENCE_HISTORY;
         c->df = c->run_df;
@@ -1445,14 +1460,15 @@ static void kbi_holm(kbi_chance* all, int64_t n) {
 
 // Returns the two-sided p-value of the hypothesis that the log change is at most `limit` in size.
 static double kbi_change_p(const kbi_change* c, double limit) {
-    double beyond = fabs(c->log) - c->wide - limit;
+    double beyond = fabs(c->log) - c->wide - (c->log > 0 ? c->below : c->above) - limit;
     if (!(beyond > 0)) return 1;
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// Needs the fields `log`, `se`, `df` and `wide` of each change. A case is a regression if its interval lies beyond
-// the threshold, and EQUIVALENT if its interval lies within. SLOWER means significantly slower by any amount.
-// alpha is the error probability of each interval, but of all cases together for regressions and verdicts.
+// Needs the fields `log`, `se`, `df`, `wide`, `below` and `above` of each change. A case is a regression if its
+// interval lies beyond the threshold, and EQUIVALENT if its interval lies within. SLOWER means significantly slower
+// by any amount. alpha is the error probability of each interval, but of all cases together for regressions and
+// verdicts.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1468,8 +1484,8 @@ static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
         if (one->evidence == KBI_EVIDENCE_NONE) continue;
         if (one->df != last) quantile = kbi_student_quantile(1 - 0.5 * rules->alpha, one->df);
         last = one->df;
-        one->lo = one->log - quantile * one->se - one->wide;
-        one->hi = one->log + quantile * one->se + one->wide;
+        one->lo = one->log - quantile * one->se - one->wide - one->below;
+        one->hi = one->log + quantile * one->se + one->wide + one->above;
         far[n].p = kbi_change_p(one, limit);
         any[n].p = kbi_change_p(one, 0);
         far[n].at = any[n].at = i;
@@ -1589,6 +1605,8 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
         a.slower += one->verdict == KB_SLOWER;
         a.faster += one->verdict == KB_FASTER;
         a.open += one->open;
+        a.old_disturbed += one->open && one->evidence && one->above > 0;
+        a.new_disturbed += one->open && one->evidence && one->below > 0;
         sum += one->log;
         if (one->regressed && (!a.worst || one->log > a.worst->log)) a.worst = one;
     }
@@ -1707,14 +1725,14 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
 
 // Rounds and processes give more reliable intervals than samples, so the source of the intervals is printed.
 static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
-    static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
-                                         "the differences between runs in the history", "fresh processes (--procs)",
+    static const char* const words[] = { "no interval: too few or too noisy samples", "the two runs' own samples",
+                                         "the differences between runs in the history", "several processes (--procs)",
                                          "the rounds of the race" };
     kbi_text line = KBI_BLANK;
     char noise[40];
     for (int g = KBI_EVIDENCE_ROUNDS; g >= 0; g--) {
         if (!a->evidence_counts[g]) continue;
-        kbi_putf(&line, "%s%s", line.n ? "; " : "intervals from ", words[g]);
+        kbi_putf(&line, "%s%s", line.n ? "; " : g == KBI_EVIDENCE_NONE ? "" : "intervals from ", words[g]);
         if (g == KBI_EVIDENCE_SAMPLES)
             kbi_putf(&line, ", widened by %s (--noise) for differences between processes%s",
                      kbi_show_percent(rules->noise, noise),
@@ -1723,6 +1741,17 @@ static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kb
     }
     if (line.n) kbi_table_wrap(t, 0, line.s);
     kbi_text_free(&line);
+}
+
+static void kbi_changes_disturbed(kbi_table* t, const kbi_assessment* a) {
+    char text[320];
+    if (!a->old_disturbed && !a->new_disturbed) return;
+    snprintf(text, sizeof text,
+             "Other programs or virtual machines used the processor during uncertain cases (%lld in the old run, "
+             "%lld in the new run). Their times may be too long, so their intervals include the shortest sample. "
+             "Repeat the disturbed run on a quiet machine, or use --race.",
+             (long long)a->old_disturbed, (long long)a->new_disturbed);
+    kbi_table_wrap(t, 0, text);
 }
 
 static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
@@ -1791,6 +1820,7 @@ static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi
     kbi_table_wrap(&t, 0, line.s);
     kbi_text_free(&line);
     kbi_changes_evidence(&t, a, rules);
+    kbi_changes_disturbed(&t, a);
     kbi_table_flush(&t);
 }
 
@@ -3614,7 +3644,8 @@ static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, do
     }
     if (!kbi_finite(light[0]) && !kbi_finite(light[1]))
         kbi_draw_text(t, x0 + 5, y + (wide ? 15 : 27), "start", "dim halo",
-                      "no bytes, operations or roofs are known");
+                      r->throughput_gbps > 0 || r->gflops > 0 ? "no peak was measured"
+                                                              : "no kb_bytes and no kb_flops");
     else if (r->bound)
         kbi_draw_text(t, x1, y + (wide ? 15 : 27), "end", "dim", r->bound);
 }
@@ -5714,9 +5745,10 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     }
     if (good) r->n = n;
     if (good && !n && all)
-        kbi_error("none of the %lld records is selected. To see all, leave out --op, --impl, --dtype, --filter and "
-                  "--exclude.",
-                  (long long)all);
+        kbi_error("none of the %lld records is selected%s%s%s. To see all, leave out FILTER, --op, --impl, --dtype, "
+                  "--filter and --exclude.",
+                  (long long)all, o->filter.n ? " by the filter '" : "", o->filter.n ? o->filter.of[0] : "",
+                  o->filter.n ? "'" : "");
     kbi_patterns_free(&with);
     kbi_patterns_free(&without);
     return good && (n || !all);
@@ -5957,6 +5989,18 @@ static bool kbi_past_of(const kb_result* r, const char* name, const char* binary
                      r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
 }
 
+// Returns whether two command lines have the same arguments, apart from --resume.
+static bool kbi_past_arguments(const char* a, const char* b) {
+    static const char resume[] = " --resume";
+    const size_t n = sizeof resume - 1;
+    if (!a || !b) return true; // unknown
+    for (a += strcspn(a, " "), b += strcspn(b, " ");; a++, b++) {
+        while (strncmp(a, resume, n) == 0 && (!a[n] || a[n] == ' ')) a += n;
+        while (strncmp(b, resume, n) == 0 && (!b[n] || b[n] == ' ')) b += n;
+        if (!*a || *a != *b) return *a == *b;
+    }
+}
+
 // Finds the records of the planned cases. If a case of a group has no record or failed, the group's lines are
 // removed, and all of its cases run again. Returns the number of cases that need no run.
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
@@ -6012,6 +6056,15 @@ static bool kbi_resume_recall(kb_planned* cases, int64_t n, const kb_result* lik
         good = (kbi_error("--resume: cannot replace %s: %s", path, strerror(errno)), false);
     if (file >= 0) close(file);
     if (good) kbi_warn("--resume: %lld of %lld cases have a record in %s", (long long)done, (long long)n, path);
+    int64_t other = 0;
+    const char* command = NULL;
+    for (int64_t i = 0; good && like && i < n; i++)
+        if (cases[i].record && !kbi_past_arguments(cases[i].record->command, like->command))
+            other++, command = cases[i].record->command;
+    if (other)
+        kbi_warn("--resume: %lld of these records come from another command line (%.200s). The options of this run do not "
+                 "change these records. To measure their cases with these options, use another --jsonl file.",
+                 (long long)other, command);
     return good;
 }
 
@@ -6312,12 +6365,13 @@ static int kbi_race_show(kbi_race* r) {
     kbi_how how = kbi_how_of(r->o, stdout);
     kbi_text paths = KBI_BLANK;
     for (int k = 1; k < r->n; k++) kbi_putf(&paths, "%s%s", k > 1 ? ", " : "", r->of[k].path.s);
-    kbi_print_line(stdout, "%s against %s: %d rounds in %.0f s", paths.s, r->of[0].path.s, r->rounds,
-                   (double)(kbi_now() - r->began) * 1e-9);
+    kbi_print_line(stdout, "%s against %s: %d round%s in %.0f s", paths.s, r->of[0].path.s, r->rounds,
+                   r->rounds == 1 ? "" : "s", (double)(kbi_now() - r->began) * 1e-9);
     kbi_text_free(&paths);
     kbi_changes_show(&how, &c, &rules, &a, r->n > 2 ? names : NULL);
     if (a.compared && !kbi_race_enough(r->rounds, r->widest, &rules))
-        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold.",
+        kbi_warn("the race ended at its --budget. The changes %s%s; the target is %s, a third of the threshold. Raise "
+                 "--budget.",
                  kbi_finite(r->widest) ? "are known to within " : "do not all have a confidence interval",
                  kbi_finite(r->widest) ? kbi_show_percent(r->widest, half) : "",
                  kbi_show_percent(log1p(rules.threshold) / 3, wanted));
@@ -6436,8 +6490,8 @@ static const struct {
 } kbi_column_reasons[] = {
     { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from the time",
       "compare times only from the same machine, cache state and clock" },
-    { KBI_COLUMN_SPREAD, "a difference smaller than the interval cannot be detected",
-      "narrow the interval with --max-time, --thorough or --procs" },
+    { KBI_COLUMN_SPREAD, "a time that another run reports may differ by as much",
+      "compare implementations by their speedup; narrow the interval with --max-time, --thorough or --procs" },
     { KBI_COLUMN_GBPS, "if memory is the limit, GB/s and not FLOP/s show how good a kernel is",
       "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
     { KBI_COLUMN_GFLOPS, "if arithmetic is the limit, FLOP/s show how good a kernel is",
@@ -6458,7 +6512,7 @@ static const struct {
     { KBI_COLUMN_SAMPLES, "an interval needs 6 samples, the 99 % quantile needs 300",
       "set the number with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1, the row is faster than the baseline; both ran in interleaved rounds",
-      "a speedup is significant if its interval excludes 1; '=' means equivalent, '~' not certain" },
+      "a speedup is significant if its interval lies outside 1 +- noise_floor; '=' means equivalent, '~' not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "run more rounds: --thorough or --rounds 64" }
 };
@@ -6540,15 +6594,34 @@ static const struct {
       "equal implementations rarely exceed the noise floor; with --compare, SLOWER means slower than the old run",
       "report the speedup with its interval and the noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
-    { "EQUIVALENT", "a verdict",
+    { "EQUIVALENT,=", "a verdict",
       "the interval lies within 1 % of equality (--compare: within --threshold); the table shows '='",
       "the data excludes a difference of more than 1 % (--compare: more than --threshold)",
       "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
-    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table shows '~'",
+    { "UNRESOLVED,~", "a verdict", "the data shows neither a difference nor equivalence; the table shows '~'",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
+    { "fastest,fastest?", "a note at the end of a row of the table",
+      "the implementation with the shortest time; '?': it is not significantly faster than all others",
+      "without the '?', the difference from each other implementation is significant",
+      "after '?', run more rounds (--rounds 64, --procs 5), or choose by memory or simplicity",
+      "\"winner\": \"warp\", \"winner_certain\": true" },
+    { "skipped,failed", "a status of a case",
+      "skipped: kb_skip stopped the case, or it needs a GPU and there is none; failed: a flag replaces the time",
+      "a failed case gives exit code 1; a skipped case does not (77: every case needs a GPU)",
+      "read the reason in the table, or in the key message of the record", "kb_skip(kb, \"needs sm_90\");" },
+    { "change", "a column of --compare, --baseline and --race",
+      "time of the new run / time of the old run - 1; a positive change is slower",
+      "the change is only as certain as its interval is narrow",
+      "compare the interval with --threshold; the verdict does so for each case",
+      "+61.3%    [+57.6%, +65.1%]  REGRESSED severe" },
+    { "added,removed,had failed,not comparable,no time", "a verdict of --compare",
+      "added, removed: only one run has the case; had failed: the old run has a flag instead of a time; "
+      "not comparable: the machine, cache state or timer differs",
+      "a change needs a time of the same case, measured in the same way, in both runs",
+      "see what differs: --env --load OLD NEW", "./bench --env --load old.json new.json" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
       "the interval of the change lies beyond --threshold (5 %); --alpha bounds the risk of any false alarm",
       "a regression gives exit code 3; a change that may be below the threshold does not",
@@ -6713,8 +6786,8 @@ static int kbi_explain_instead(const char* value) {
     }
     if (flag < 0 && column < 0 && term < 0 && !key)
         return kbi_error("--explain: no flag, verdict, key of the record or column of the table is called '%s'; the "
-                         "nearest name is %s",
-                         name, best.name),
+                         "nearest name is %.*s",
+                         name, (int)strcspn(best.name, ","), best.name),
                KBI_EXIT_USAGE;
     kb_result record;
     kbi_table t;

@@ -1206,8 +1206,18 @@ _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
 )
 
 
-def _in_python_terms(text: str) -> str:
-    for pattern, replacement in _PYTHON_TERMS:
+# pairs: an option of the command line in an advice, and the argument of compare or time that replaces the option
+_PYTHON_OPTIONS: Tuple[Tuple[str, Any], ...] = (
+    (r",\s+use\s+--cpu\s+N", ""),
+    (r"--max-time\b", "max_time="),
+    (r"--iters\b", "samples="),
+    (r"--thorough\b", "max_time=10"),
+    (r"--(procs\s+5|warmup)\b", r"kbench.bench with --\1"),
+)
+
+
+def _in_python_terms(text: str, terms: Tuple[Tuple[str, Any], ...] = _PYTHON_TERMS) -> str:
+    for pattern, replacement in terms:
         text = re.sub(pattern, replacement, text)
     return text
 
@@ -1356,10 +1366,11 @@ def table(records: Any, *options: str) -> None:
         _save_some(records, path)
         with _terminal_settings(options) as color:
             code, text, said = _captured(["kbench", "--load", path, *color, *map(os.fspath, options)])
-        sys.stdout.write(_in_python_terms(text))
+        terms = _PYTHON_TERMS + _PYTHON_OPTIONS
+        sys.stdout.write(_in_python_terms(text, terms))
         if code == 2:
             raise Error(_error_of(said))
-        sys.stderr.write(_in_python_terms(said))
+        sys.stderr.write(_in_python_terms(said, terms))
 
 
 def _error_of(said: str) -> str:

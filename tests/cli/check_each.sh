@@ -17,6 +17,7 @@ for c in $compilers; do
     check_rc "$c" 1
     for name in right in_place from_the_middle empty; do check_out "$c: $name has a time" "^$name +[0-9.]+ "; done
     check_out "$c: wrong" '^wrong +VERIFY_FAIL'
+    check_out "$c: wrong: the measure of the error" '^ +\(.got - want. / \(1 \+ .want.\) is [0-9.]+, tolerance 1e-06\)'
     for name in null foreign before in_the_block; do check_out "$c: $name" "^$name +BAD_CASE"; done
     check_out "$c: null" 'kb_host takes a pointer of KB_ALLOC, and this one is NULL'
     check_out "$c: foreign" 'kb_host takes a pointer of KB_ALLOC, and this one is not'

@@ -289,6 +289,13 @@ for o in --fresh "--launches 5" --no-color --no-isolate --no-verify "--no-verify
     check_rc "$o" 0
     check_out "$o" mse
 done
+for o in "--precision 5" "--min-time 1ms" "--max-time 20ms"; do
+    run $prog --iters 3 --warmup 1 $o --op mse
+    check_rc "--iters with $o" 0
+    check_err "--iters with $o" "--iters sets the number of samples: ${o% *} does not change it"
+done
+run $prog --iters 3 --warmup 1 --op mse
+check_not_err "--iters alone" "does not change it"
 run $prog --fast --op mse
 check_rc "--fast" 0
 run $prog --quick --op mse

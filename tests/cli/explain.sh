@@ -37,7 +37,7 @@ awk '
         }
     }
     /^@ / { end(); kind = $2; name = substr($0, length(kind) + 4); n = 0; text = ""; next }
-    { n++; text = text "\n" $0; wants("a line over 80 columns: " $0, length($0) <= 80) }
+    { n++; text = text "\n" $0; wants("a line over 80 columns: " $0, length($0) <= 80); wants("a number and % on two lines", $0 !~ /^ *%/) }
     END { end() }' "$tmp/all" > "$tmp/faults"
 check_same "meaning, reason, advice and example of every name" "$(cat "$tmp/faults")" ""
 while read -r flag mark; do
@@ -46,7 +46,8 @@ while read -r flag mark; do
     check_same "$mark" "$(sed 's/:.*//; q' "$out")" "$flag"
 done < "$tmp/flags"
 
-for word in FASTER slower Equivalent UNRESOLVED REGRESSED improved minor moderate SEVERE critical excellent good fair "needs work"; do
+for word in FASTER slower Equivalent = UNRESOLVED "~" REGRESSED improved minor moderate SEVERE critical excellent good fair "needs work" \
+    fastest "fastest?" skipped change added removed failed "had failed" "not comparable" "no time"; do
     run "$kbench" --explain "$word"
     check_rc "$word" 0
     check_same "$word: its row" "$(sed 's/:.*//; q' "$out" | tr ',A-Z' '\na-z' | grep -cx "$(echo "$word" | tr A-Z a-z)")" 1
@@ -75,7 +76,7 @@ for name in noisy Noisy no NO; do
 done
 run "$kbench" --explain "time us"
 check_out "a column by its unit" '^time: a column'
-for row in "nosy:NOISY" "time_msx:time_ms" "speedu:speedup" "verify:VERIFY_FAIL" "zzzzzzzzzzzzz:[A-Za-z]" "a::error:[A-Za-z]"; do
+for row in "nosy:NOISY" "time_msx:time_ms" "speedu:speedup" "verify:VERIFY_FAIL" "zzzzzzzzzzzzz:[A-Za-z]" "skippe:skipped$" "a::error:[A-Za-z]"; do
     run "$kbench" --explain "${row%:*}"
     check_rc "--explain ${row%:*}" 2
     check_err "--explain ${row%:*}" "called '.*'; the nearest name is ${row##*:}"

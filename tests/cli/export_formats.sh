@@ -97,7 +97,11 @@ else
 fi
 
 if [ -n "$python" ] && $python -c 'import pandas' 2> /dev/null; then
-    check "read_results.py" $python examples/read_results.py "$tmp/a.json"
+    run $python examples/read_results.py "$tmp/a.json"
+    check_rc "read_results.py" 0
+    shapes=$($python -c 'import json, sys
+print(len(set((r["operation"], r["direction"], r["dtype"], str(r["params"])) for r in json.load(open(sys.argv[1])) if r["status"] == "ok")))' "$tmp/a.json")
+    check_same "read_results.py: a row for each shape" "$(sed 1d "$out" | wc -l | tr -d ' ')" "$shapes"
 else
     skip "no pandas: examples/read_results.py is not run"
 fi

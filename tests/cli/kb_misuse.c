@@ -159,6 +159,20 @@ MISUSE(after_break) {
     kb_check(kb, y, x, 64, 0.0);
 }
 
+static int samples;
+#define LEAVES_SAMPLE(name, leave, count)  \
+    MISUSE(name) {                         \
+        samples = 0;                       \
+        KB_SAMPLE(kb) {                    \
+            BLOCK                          \
+            if (++samples == count) leave; \
+        }                                  \
+        kb_check(kb, y, x, 64, 0.0);       \
+    }
+LEAVES_SAMPLE(leaves_first_sample, break, 1)
+LEAVES_SAMPLE(leaves_sample, break, 5)
+LEAVES_SAMPLE(returns_from_sample, return, 5)
+
 MISUSE(alloc_in_sample) {
     KB_SAMPLE(kb) {
         char* z = KB_ALLOC(kb, char, 256);

@@ -50,6 +50,9 @@ done
 bad inside_sample "the timed block calls kb_check, so its time would be included"
 check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
 check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
+for o in leaves_first_sample leaves_sample returns_from_sample; do
+    check_same "$o" "$(field $o flags) $(field $o time_ms)" '["LEFT_EARLY"] null'
+done
 bad alloc_in_sample "KB_ALLOC in KB_SAMPLE would allocate before each sample"
 check_same "KB_ALLOC after KB_SAMPLE" "$(field alloc_behind_sample status) $(field alloc_behind_sample verified)" '"ok" true'
 check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'

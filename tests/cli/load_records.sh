@@ -58,6 +58,8 @@ check_same "FILTER" "$(sed -n 's/^{"name": "\([^"]*\)".*/\1/p' "$out")" "$("$tmp
 run "$tmp/empty" --load "$tmp/a.json" --op nosuch
 check_rc "no record chosen" 2
 check_err "no record chosen" 'none of the [0-9]+ records is selected'
+run "$tmp/empty" --compare "$tmp/a.json" "$tmp/a.json" "$tmp/s.json"
+check_err "a third file is a FILTER" "records is selected by the filter '.*/s.json'. To see all, leave out FILTER"
 
 for option in --fast "--iters 3" "--size small" "-a n=1" --list --no-isolate --shuffle "--device cpu"; do
     run "$tmp/prog" --load "$tmp/a.json" $option

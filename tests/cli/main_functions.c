@@ -22,6 +22,7 @@ int clock_gettime(clockid_t clock, struct timespec* t) {
 }
 #else
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -34,7 +35,12 @@ static void work(kb_state* kb) {
         for (volatile int i = 0; i < 100; i++) {}
     }
 }
+static int input = -1; // a number that main reads
 KBENCH(a) { work(kb); }
+KBENCH(tells) {
+    work(kb);
+    kb_count(kb, "input", input, "");
+}
 KBENCH(traced) {
     ptrace(PTRACE_TRACEME, 0, 0, 0);
     raise(SIGTRAP);
@@ -65,6 +71,13 @@ int main(int argc, char** argv) {
     if (strcmp(how, "forks") == 0) {
         pid_t child = fork();
         if (child) return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 9;
+    }
+    if (strcmp(how, "reads") == 0 && scanf("%d", &input) != 1) input = -2;
+    if (strcmp(how, "moves") == 0) { // reads a file in its folder, and leaves the folder
+        FILE* f = fopen("main_functions.txt", "r");
+        if (!f || fscanf(f, "%d", &input) != 1) input = -2;
+        if (f) fclose(f);
+        if (chdir("/") != 0) return 9;
     }
     if (strcmp(how, "waits") == 0 && getenv("KBENCH_STARTED_AS"))
         for (;;) pause();

@@ -29,6 +29,28 @@ check_rc "main: cleared" 1
 check_err "main: cleared" "main started this program again without KBENCH_STARTED_AS"
 check_same "main: cleared: one supervisor" "$(grep -c 'ended before it began' "$err")" 1
 
+# --- a main that reads its input: the process that measures has the same input
+echo 7 > "$tmp/main_functions.txt"
+for how in file pipe moves; do
+    rm -f "$tmp/r.json"
+    run sh -c 'cd "$1" || exit
+        case $2 in
+        file) MAINS=reads ./mains $3 < main_functions.txt ;;
+        pipe) echo 7 | MAINS=reads ./mains $3 ;;
+        moves) MAINS=moves ./mains $3 < /dev/null ;;
+        esac' sh "$tmp" $how "$quick --op tells --json $(cd "$tmp" && pwd)/r.json"
+    check_rc "main reads: $how" 0
+    check "main reads: $how" grep -q '"counters": {"input": 7}' "$tmp/r.json"
+    if [ $how = pipe ]; then
+        check_err "main reads: $how" "main has read stdin, which a worker process cannot read again; read a file"
+    else
+        check_not_err "main reads: $how" "one process"
+    fi
+done
+run sh -c 'echo 7 | MAINS=reads "$1" --op tells --procs 2' sh "$prog"
+check_rc "main reads a pipe, --procs" 2
+check_err "main reads a pipe, --procs" "main has read stdin, which only one process can read"
+
 # --- a worker that does not read its pipe, so that the pipe is full: the run still ends at the first SIGTERM
 long=$(head -c 4000 /dev/zero | tr '\0' x)
 set --

@@ -100,7 +100,10 @@ fi
 # --- the budget ends the race, with a message
 run env NOISE=30 "$old" --race "$old" "$tmp/slow15" --budget 1s --fail-on never -- $quick
 check_rc "a budget that is too short" 0
-check_err "a budget that is too short" "ended at its --budget. The changes (are known to within .*|do not all have a confidence interval); the target is 1.6%"
+check_err "a budget that is too short" "ended at its --budget. The changes (are known to within .*|do not all have a confidence interval); the target is 1.6%.* Raise --budget"
+run "$old" --race "$old" "$tmp/slow15" --budget 1ms --fail-on never -- $quick
+check_out "one round" "slow15 against .*old: 1 round in"
+check_out "one round: no interval" "^no interval: too few or too noisy samples"
 cp "$old" "$tmp/twin"
 for try in 1 2 3; do # of equal programs one race in twenty may find one slower
     run env NOISE=30 "$old" --race "$old" "$tmp/twin" --budget 1s --fail-on noise -- $quick
@@ -159,7 +162,7 @@ sed 's,op/impl,other/impl,' "$tmp/others" > "$tmp/strangers" && chmod +x "$tmp/s
 run "$old" --race "$tmp/two_gpus" "$tmp/strangers"
 check_rc "no case of the same name" 1
 check_err "no case of the same name" "no common case with a time"
-check_out "no case of the same name: a round says that" ": 1 rounds in"
+check_out "no case of the same name: a round says that" ": 1 round in"
 run env FAILS=1 "$old" --race "$old" "$tmp/slow3" -- $quick
 check_rc "a case that fails in both" 1
 check_out "a case that fails in both" "failed .*n=10"

@@ -128,6 +128,45 @@ head -c 3000 "$work/first.json" > "$work/torn.json"
 files --compare torn.json slow
 check_rc "a damaged file" 2
 
+# --- other programs on the processor lengthen samples, but hide no slowdown of the shortest sample
+# processor FROM TO WAITED FACTOR: times of a CPU that waited for the processor; the median is FACTOR times as long
+processor() {
+    sed "s/\"timer\": \"events\"/\"timer\": \"wall\"/; s/\"cpu_waited\": [^,]*/\"cpu_waited\": $3/" "$1" |
+        sed 's/"cpu_stolen": [^,]*/"cpu_stolen": 0/' | awk -v factor="$4" '{
+            while (match($0, /"(time_ms|time_ms_ci_low|time_ms_ci_high)": [0-9.e-]+/)) {
+                pair = substr($0, RSTART, RLENGTH); colon = index(pair, ": ")
+                printf "%s%.9g", substr($0, 1, RSTART + colon), factor * substr(pair, colon + 2)
+                $0 = substr($0, RSTART + RLENGTH)
+            }
+            print
+        }' > "$2"
+}
+processor "$work/first.json" "$work/quiet.json" 4 1
+processor "$work/first.json" "$work/busy.json" 50 1.4
+processor "$work/first.json" "$work/idle.json" 4 1.4
+processor "$work/.kbench/slow.json" "$work/busy_slow.json" 50 1.01
+files --compare quiet.json idle.json
+check_rc "a processor that was hardly shared: all are slower" 3
+check_out "a processor that was hardly shared" "^Slower: 10 of 10 cases"
+check_not_out "a processor that was hardly shared" "Other programs"
+files --compare quiet.json busy.json
+check_rc "a disturbed new run is no regression" 0
+check_not_out "a disturbed new run" 'REGRESSED|SLOWER'
+check_out "a disturbed new run" "^Not certain: 10 cases compared"
+tr '\n' ' ' < "$out" > "$tmp/flat" && cp "$tmp/flat" "$out"
+check_out "a disturbed new run: the reason" "Other programs .* uncertain cases \(0 in the old run, 10 in the new run\)"
+check_out "a disturbed new run: what to do" "Repeat the disturbed run on a quiet machine, or use --race"
+files --compare quiet.json busy.json --fail-on noise
+check_rc "a disturbed new run, --fail-on noise" 4
+files --compare busy.json quiet.json
+check_rc "a disturbed baseline" 0
+check_not_out "a disturbed baseline is no improvement" 'IMPROVED|FASTER'
+files --compare busy.json quiet.json --fail-on noise
+check_rc "a disturbed baseline, --fail-on noise" 4
+files --compare quiet.json busy_slow.json
+check_rc "15 % slower in each sample of a disturbed run" 3
+check_out "15 % slower in each sample of a disturbed run" 'REGRESSED .*n=3$'
+
 # --- records of another machine: times are not compared, and the gate cannot fail
 sed 's/"cpu": "[^"]*"/"cpu": "Abacus 3000"/' "$work/first.json" > "$work/other.json"
 files --compare other.json slow
@@ -166,7 +205,7 @@ check_out "another commit is named" "before +commit.json .*commit 0123456789ab"
 at NOISE=1 -- --procs 5 --save-baseline procs
 at NOISE=1 SLOWER=20 -- --procs 5 --baseline procs
 check_rc "fresh processes, 20 % slower" 3
-check_out "fresh processes" "intervals from fresh processes"
+check_out "several processes" "intervals from several processes"
 
 # --- a history
 i=0

@@ -35,6 +35,11 @@ check_err "all is done" "$all of $all cases have a record"
 check "all is done: nothing is written" cmp "$lines" "$tmp/whole"
 check_out "all is done: the table has them" "^$all cases: $all ok"
 check_same "all is done: the array has the records that were there" "$("$tmp/flat" "$tmp/r.json" | cut -f 2- | cksum)" "$("$tmp/flat" --lines "$lines" | cut -f 2- | cksum)"
+run "$prog" $some --resume --jsonl "$lines"
+check_not_err "all is done: the same command" 'another command line'
+run "$prog" $some --procs 2 --resume --jsonl "$lines"
+check_err "all is done: other options" "$all of these records come from another command line .*--iters 3 "
+check "all is done, other options: nothing is written" cmp "$lines" "$tmp/whole"
 run "$prog" $some --list --resume --jsonl "$lines"
 check_rc "--list, all is done" 0
 check_same "--list, all is done" "$(wc -c < "$out" | tr -d ' ')" 0

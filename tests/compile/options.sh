@@ -59,7 +59,7 @@ done
 have g++ && check "g++, 0 for a pointer" g++ -x c++ -std=c++17 $strict -Wzero-as-null-pointer-constant -Wuseless-cast -fsyntax-only "$tmp/uses.c"
 for c in gcc clang; do
     have $c && check "$c, casts" $c -std=c11 $strict -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
-    for std in gnu89 gnu90 c89; do
+    for std in gnu89 gnu90 c89 c99 gnu99; do
         have $c || continue
         printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\nint main(void) { return 0; }\n' > "$tmp/old.c"
         [ $std = c89 ] || cat "$tmp/uses.c" >> "$tmp/old.c"

@@ -101,6 +101,13 @@ clean backward 'kbk_attention_bwd_flashws_k' 4
 trap=-DKBK_TRAP_AFTER=2 # also with the clock that ends a wait
 clean backward 'kbk_attention_bwd_flashws_k' 4
 trap=
+# With KBK_TRAP_AFTER, each kernel that waits at an mbarrier has a time limit, also if other CTAs arrive there.
+printf '#include "kbench_kernels.cuh"\n' > "$tmp/waits.cu"
+check "waits.cu" $NVCC $strict -arch=sm_90a -DKBK_ONLY=cross_entropy -DKBK_VARIANTS=cluster -DKBK_TYPES=bf16 \
+    -DKBK_TRAP_AFTER=2 -ptx "$tmp/waits.cu" -o "$tmp/waits.ptx"
+kernels=$(awk '/\.entry/ { name = $0 } /mbarrier.try_wait/ { waits[name] = 1 } /setp.gt.s64 late/ { limits[name] = 1 }
+    END { for (name in waits) print name in limits ? "limit" : "none" }' "$tmp/waits.ptx" | sort -u)
+check_same "waits.cu: limits of the kernels that wait" "$kernels" limit
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not reported"; fi
 for arch in sm_75 sm_80 sm_90 sm_100 sm_120; do

@@ -14,8 +14,8 @@
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   Times are medians of CUDA events around 20 launches, in interleaved rounds of all variants, on buffers that
-   together exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The exit code is 0 without
+   Times are medians of 20 launches, each between two CUDA events, in interleaved rounds of all variants, on buffers
+   that together exceed the L2 cache. cuBLASLt is timed as well, if it is installed. The exit code is 0 without
    failures, 1 after failures, and 77 without a GPU. */
 #if !defined(HOPPER_NO_TRAP) && !defined(KBK_TRAP_AFTER)
 #define KBK_TRAP_AFTER 2

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration
-   (tile shape, cluster, split-K) that the variant `select` can choose. Tests the variant `mmapipe` with split-K,
-   and the primitives of the kernels with wgmma. Results must be exact on integers, in every layout and with every
-   kind of incomplete tile, and nothing outside of C may be written. The kernels must accept operands that TMA
-   supports, and reject all other operands.
+/* Tests the matrix products with wgmma and TMA: rungs 11 to 16, 19 and 20 of matmul, rungs 3 and 4 of bmm, and every
+   configuration (tile shape, cluster, split-K) that the variants `select` and `tf32` can choose. Tests the variant
+   `mmapipe` with split-K, and the primitives of the kernels with wgmma. Results must be exact on integers, in every
+   layout and with every kind of incomplete tile, and nothing outside of C may be written. The kernels must accept
+   operands that TMA supports, and reject all other operands.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -20,8 +20,8 @@
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
    The inputs of the checks are -1, 0 and 1. Sums of a few thousand such products are exact in every type, also in
-   16 bits, so a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20
-   launches, in interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed
+   16 bits, so a missing, repeated or misplaced product is detected. Times are medians of 20 launches, each between
+   two CUDA events, in interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed
    as well, if it is installed. With --graph, the buffers stay in L2, and the time of a CUDA graph is subtracted
    from the time of a graph with twice as many launches. The exit code is 0 without failures, 1 after failures, and
    77 without a GPU. */
@@ -374,7 +374,7 @@ template <class T> static void try_all(const bench<T>& x) {
     }
 }
 
-// --- tests of primitives that no product uses yet
+// --- tests of primitives: wgmma with the first operand in registers; TMA loads, multicasts and stores of planes
 
 #define PROBE_PLANES 4
 template <class T, int Width>

@@ -18,8 +18,8 @@
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   A printed time is the median over rounds. In each round, CUDA events measure 20 launches of the kernel and 20
-   launches of flashmma. The buffers of all launches together exceed the L2 cache. Exit code: 0 if all tests pass,
+   A printed rate is computed from the median of 20 launches, each between two CUDA events. The launches of the kernel
+   and those of flashmma alternate, on buffers that together exceed the L2 cache. Exit code: 0 if all tests pass,
    1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #ifndef KBK_TRAP_AFTER
@@ -328,7 +328,7 @@ template <class T> static void try_addresses(bench<T> x, const rung& r) {
     }
 }
 static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
-// These shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles.
+// Most of these shapes have more tiles than the device has SMs, so that a persistent CTA computes several tiles.
 static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
                               { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
                               { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
@@ -435,8 +435,8 @@ template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
 }
 /*  Computes the reference in double precision, with one CTA per row (for dq) or, if Keys is true, one CTA per key
    (for dk and dv). p and ds are each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is
-   five times the root of the sum of the squared rounding errors of p and ds, plus the rounding of the result, plus
-   the errors of f32. */
+   five times the root of the sum of the squared rounding errors of p (ten times for ds), plus the rounding of the
+   result, plus the errors of f32. */
 template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
     extern __shared__ double scores[];
     double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests every variant in the table of kbench_kernels.cuh in every element type. The outputs must match the oracle.
-   The tests use odd shapes, strides, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A
-   variant must write all of its outputs and nothing else, leave its inputs unchanged, support capture into a CUDA
-   graph, and be bitwise reproducible. A variant must return an error for a case that it does not support.
+   The tests use odd shapes, strides, misaligned addresses, three seeds, and inputs with NaN, infinities and large
+   means. A variant must write all of its outputs and nothing else, leave its inputs unchanged, support capture into a
+   CUDA graph, and be bitwise reproducible. A variant must return an error for a case that it does not support.
 
    nvcc -std=c++17 -O2 -arch=native -I. tests/gpu/kernels.cu -o kernels && ./kernels [OPTION...]
    (with cuBLAS's variants: -DKBK_CUBLAS, and -ldl on an old glibc)
@@ -164,7 +164,7 @@ static void mask_rows(const job* j, side* x) {
     if (x->t.kind == KBK_T)
         for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
 }
-// Makes scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in all later heads
+// Makes scores near -1e30 (f16: -1e9). In the first head the scores of all keys are equal; in all later heads
 // every third key has a lower score, and the scores of the remaining keys are equal. The scores are exact in any
 // order of summation, so n equal maximal scores have the probability 1/n each.
 static void move_keys(const job* j, side* x) {
@@ -307,7 +307,7 @@ static int prepare(job* j) {
             free(dense);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
-    // adds the rounding error of the scores to the magnitudes that determine the tolerance
+    // magnitudes grow with the scores; the scores of FAR_KEYS are large but exact, so the tolerance needs none
     for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++)
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
@@ -623,8 +623,8 @@ static const dims gemm_shapes[] = {
     { 1, 1, 0, 0 },       { 5, 3, 0, 0 },     { 256, 256, 256, 0 }, { 255, 129, 300, 0 },
     { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
-// row lengths that are multiples of the vector size, one for each kernel that kbki_by_row and similar functions
-// select by row length
+// row lengths that are multiples of the vector size, one for each kernel that launchers select by row length
+// (kbki_plan_of)
 static const dims pack_rows[] = {
     { 37, 32, 1, 0 },
     { 35, 64, 1, 0 },
@@ -652,9 +652,9 @@ static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// Shapes for which `select` has different configurations on an H200: many large tiles; ping-pong schedule; many
-// columns and short K; small tiles; split-K; then up to 16 rows in K-major layout with few to many columns, rows that
-// are not 32-byte aligned, and up to 32 and up to 64 rows in K-major layout.
+// Shapes for which `select` has different configurations on an H200: tiles of 128 x 128 to 128 x 256, in clusters along
+// M or along N; the ping-pong schedule (9th and 10th shape); split-K (11th); up to 16 rows, which have kernels of their
+// own in layout NT, with few to many columns; rows that are not 32-byte aligned; up to 32 and up to 64 rows.
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
@@ -662,16 +662,16 @@ static const dims wide_tiles[] = {
     { 5, 6344, 1032, 0 },    { 16, 1544, 1032, 0 },  { 9, 3080, 1032, 0 },   { 392, 5544, 520, 0 },
     { 24, 1032, 520, 0 },    { 40, 1032, 520, 0 },
 };
-// Shapes for matmul in e4m3, whose rows of K are 16-byte aligned. The shapes cover tiles of 128 x 128 and 256 x
-// 128, split-K with tiles of 128 x 128, small tiles, split-K whose last pipeline stage is not full, and a C whose
-// rows do not allow TMA stores.
+// Shapes for matmul in e4m3, whose rows of K are 16-byte aligned. The shapes cover tiles of 128 x 128, 256 x 128 and 64
+// x 64, clusters that split K with tiles of 128 x 128 and 64 x 64, a last pipeline stage that is not full, and a C
+// whose rows do not allow TMA stores.
 static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } };
-// one, two and four 16-byte vectors per thread if each SM runs one CTA
+// for sum in 16 bits, on 132 SMs: one, two and four 16-byte vectors per thread
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // Row shapes that keep all SMs busy even if a kernel uses only one warp per row, or gives each thread many
 // elements.

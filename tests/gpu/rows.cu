@@ -18,10 +18,11 @@
        cross entropy 65536 x 128    8 lanes per row: 7.6, 11.4 and 13.9 us; a CTA took 229, 94 and 688.
 
    The column "graph" is the time of a launch in us, in a graph of 20 launches on buffers that rotate through more
-   than three times the L2 cache. The column "alone" is the time of a single launch in us between two events, after
-   a read of 256 MiB of other data. The heading has the time of an empty kernel. The column "floor" is the lower
-   bound, the bytes divided by 4276 GB/s, as a share of the column "graph". All times are medians over interleaved
-   rounds of all configurations. Exit code: 0 if all results are right, 1 after failures, 77 without a GPU. */
+   than three times the L2 cache, or through 20 sets if all of these are smaller. The column "alone" is the time of a
+   single launch in us between two events, after a read of 256 MiB of other data. The heading has the time of an empty
+   kernel. The column "floor" is the lower bound, the bytes divided by 4276 GB/s, as a share of the column "graph". All
+   times are medians over interleaved rounds of all configurations. Exit code: 0 if all results are right, 1 after
+   failures, 77 without a GPU. */
 #define KBK_TYPES bf16
 #define KBK_ONLY layernorm, rmsnorm, softmax, cross_entropy
 #include "kbench_kernels.cuh"

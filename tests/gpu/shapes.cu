@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
 #define FEW_BLOCKS 2 // architectures with fewer than 2048 resident threads per SM
 #endif
 __global__ void __launch_bounds__(512, FEW_BLOCKS) few_registers(const float* x, float* y, unsigned slot) {
-    begins(slot); // v has 32 elements per thread, so most of it is spilled
+    begins(slot); // a thread has 96 live values and at most 32 registers, so most values are spilled
     int i = blockIdx.x * 512 + threadIdx.x;
     y[i] = mix<96, 8>(x + i, gridDim.x * 512);
     ends(slot);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks for NVIDIA's profilers: a known number of bytes, two kernels in a block, a copy, and the kernels of a
-// graph.
+// Benchmarks for NVIDIA's profilers: a known number of bytes, two kernels in a block, and a copy.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

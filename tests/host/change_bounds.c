@@ -104,8 +104,8 @@ static void test_grounds(void) {
             CHECK_REAL(c.df, rows[i].df, 1e-12);
         CHECK_INT(c.evidence, KBI_EVIDENCE_PROCESSES);
     }
-    static const double own[][3] = { { 9.9, 10.1, 0.0051022 }, { 10, 10, 0 },    { 0, 10, NAN },
-                                     { -1, 10, NAN },          { 10, 9.9, NAN }, { NAN, 10, NAN } };
+    static const double own[][3] = { { 9.9, 10.1, 0.0051022 }, { 10, 10, 0 },    { 0, 10, INFINITY },
+                                     { -1, 10, INFINITY },     { 10, 9.9, NAN }, { NAN, 10, NAN } };
     for (int i = 0; i < KBI_COUNT(own); i++) {
         before.time_ms_ci_low = own[i][0], before.time_ms_ci_high = own[i][1];
         CHECK_REAL(kbi_own_error(&before), own[i][2], 1e-4);
@@ -118,6 +118,9 @@ static void test_grounds(void) {
         double se, df, wide;
     } known[] = { { 0.01, NAN, &none, &none, KBI_EVIDENCE_SAMPLES, error, 1e7, log(1.03) },
                   { NAN, NAN, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 },
+                  { 1, NAN, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 },
+                  { 1, 0.001, &none, &none, KBI_EVIDENCE_NONE, 0, 0, 0 }, // the samples deny the history's precision
+                  { 1, 0.001, &b, &none, KBI_EVIDENCE_PROCESSES, sqrt(1.2e-4), 4, 0 },
                   { 0.01, 0.02, &none, &none, KBI_EVIDENCE_HISTORY, 0.02 * sqrt(2), 9, 0 },
                   { 0.01, 0.001, &none, &none, KBI_EVIDENCE_HISTORY, error, 9, 0 },
                   { NAN, 0.001, &none, &none, KBI_EVIDENCE_HISTORY, 0.001 * sqrt(2), 9, 0 },
@@ -216,6 +219,76 @@ static void test_verdicts(void) {
     CHECK(a.worst == &sum[5]), CHECK_REAL(a.geomean, exp(0.3), 1e-12);
     all.n = 1, a = kbi_assess(&all);
     CHECK(isnan(a.geomean) && !a.worst && a.added == 1 && !a.compared);
+}
+
+// --- other programs on the processor ---
+
+static void test_disturbed(void) {
+    const double least = log(10 / 8.0);
+    const struct {
+        const char* timer;
+        double waited, stolen, shortest, want; // time_ms is 10
+    } rows[] = { { "wall", 50, 0, 8, least },  { "wall", 5, 0, 8, least },    { "wall", 0, 5, 8, least },
+                 { "wall", NAN, 6, 8, least }, { "wall", 50, NAN, 8, least }, { "wall", 4.9, 4.9, 8, 0 },
+                 { "wall", NAN, NAN, 8, 0 },   { "wall", 50, 0, NAN, 0 },     { "wall", 50, 0, 0, 0 },
+                 { "wall", 50, 0, -1, 0 },     { "wall", 50, 0, 11, 0 },      { "wall", 50, 0, 10, 0 },
+                 { "events", 50, 50, 8, 0 },   { "cupti", 50, 50, 8, 0 },     { NULL, 50, 50, 8, 0 } };
+    for (int i = 0; i < KBI_COUNT(rows); i++) {
+        kb_result r = blank("a", 10);
+        r.timer = rows[i].timer, r.cpu_waited = rows[i].waited, r.cpu_stolen = rows[i].stolen;
+        r.time_ms_min = rows[i].shortest;
+        CHECK_THAT(fabs(kbi_disturbance(&r) - rows[i].want) < 1e-12, "row %d: %g", i, kbi_disturbance(&r));
+    }
+    // Both records have a sample that takes 20 % less than the median. A disturbed old run may hide a slowdown, so
+    // only a speedup is uncertain; a disturbed new run may hide a speedup, so only a slowdown is uncertain.
+    enum { OLD = 1, NEW = 2 };
+    const struct {
+        int disturbed;
+        double after;
+        kb_verdict verdict;
+        int regressed, improved, open;
+    } pairs[] = { { 0, 12, KB_SLOWER, 1, 0, 0 },        { OLD, 12, KB_SLOWER, 1, 0, 0 },
+                  { NEW, 12, KB_UNRESOLVED, 0, 0, 1 },  { OLD | NEW, 12, KB_UNRESOLVED, 0, 0, 1 },
+                  { NEW, 15, KB_SLOWER, 1, 0, 0 },      { NEW, 12.9, KB_SLOWER, 0, 0, 1 },
+                  { 0, 8.5, KB_FASTER, 0, 1, 0 },       { NEW, 8.5, KB_FASTER, 0, 1, 0 },
+                  { OLD, 8.5, KB_UNRESOLVED, 0, 0, 1 }, { OLD | NEW, 8.5, KB_UNRESOLVED, 0, 0, 1 },
+                  { OLD, 6, KB_FASTER, 0, 1, 0 },       { 0, 10, KB_EQUIVALENT, 0, 0, 0 },
+                  { OLD, 10, KB_UNRESOLVED, 0, 0, 1 },  { NEW, 10, KB_UNRESOLVED, 0, 0, 1 } };
+    const kbi_rules rules = { 0.05, 0.1, 0.05, 0.03 };
+    for (int i = 0; i < 2 * KBI_COUNT(pairs); i++) { // with one process, with five processes in each run
+        kb_result r[2] = { blank("a", 10), blank("a", pairs[i / 2].after) };
+        double medians[2][5];
+        for (int k = 0; k < 2; k++) {
+            r[k].timer = "wall", r[k].time_ms_min = r[k].time_ms * 0.8, r[k].cpu_stolen = 0;
+            r[k].cpu_waited = pairs[i / 2].disturbed >> k & 1 ? 40 : 4;
+            r[k].time_ms_ci_low = r[k].time_ms * 0.999, r[k].time_ms_ci_high = r[k].time_ms * 1.001;
+            for (int p = 0; p < 5; p++) medians[k][p] = r[k].time_ms * (1 + 0.001 * (p - 2));
+            if (i % 2) r[k].process_ms.of = medians[k], r[k].process_ms.n = 5;
+        }
+        kbi_changes c = kbi_pair_records(&r[0], 1, &r[1], 1);
+        kbi_compare(&c, &rules);
+        const kbi_change one = c.of[0];
+        kbi_assessment a = kbi_assess(&c);
+        CHECK_THAT(one.verdict == pairs[i / 2].verdict && one.regressed == pairs[i / 2].regressed &&
+                       one.improved == pairs[i / 2].improved && one.open == pairs[i / 2].open,
+                   "pair %d: verdict %d, regressed %d, improved %d, uncertain %d", i, (int)one.verdict, one.regressed,
+                   one.improved, one.open);
+        const bool old = pairs[i / 2].disturbed & OLD, new_run = pairs[i / 2].disturbed & NEW;
+        CHECK_THAT(a.old_disturbed == (one.open && old) && a.new_disturbed == (one.open && new_run),
+                   "pair %d: %d and %d disturbed", i, (int)a.old_disturbed, (int)a.new_disturbed);
+        CHECK_REAL(one.above, old ? least : 0, 1e-12), CHECK_REAL(one.below, new_run ? least : 0, 1e-12);
+        CHECK(one.log - one.lo > one.below && one.hi - one.log > one.above);
+        CHECK(one.log - one.lo < one.below + 0.04 && one.hi - one.log < one.above + 0.04);
+        KBENCH_FREE(c.of);
+    }
+    // without an interval, nothing is extended
+    kb_result r[2] = { blank("a", 10), blank("a", 12) };
+    for (int k = 0; k < 2; k++) r[k].timer = "wall", r[k].cpu_waited = 40, r[k].time_ms_min = 8;
+    kbi_changes c = kbi_pair_records(&r[0], 1, &r[1], 1);
+    kbi_compare(&c, &rules);
+    kbi_assessment a = kbi_assess(&c);
+    CHECK(c.of[0].open && a.open == 1 && !a.old_disturbed && !a.new_disturbed);
+    KBENCH_FREE(c.of);
 }
 
 // --- rounds of a race ---
@@ -464,6 +537,7 @@ int main(void) {
     test_pairs();
     test_grounds();
     test_verdicts();
+    test_disturbed();
     test_compared_rounds();
     test_lots();
     test_processes();

@@ -321,6 +321,57 @@ static void test_repeats(void) {
                "assumed noise 0: over 5 %% of comparisons should report a regression, but %.1f %% do", t.alarms);
 }
 
+// -- other programs on the processor -----------------------------------------------------------------------
+
+// Another program used the processor half of the time. Its data replaced those of every second case in the caches, and
+// the median of these cases is up to twice as long. The other cases only compute; their medians are up to 2 % longer.
+static void disturb(side* s, bool recorded) {
+    for (int i = 0; i < CASES; i++) {
+        kb_result* r = &s->r[i];
+        double longer = i % 2 ? 1 + 0.02 * uniform() : 1 + uniform();
+        r->timer = "wall", r->cpu_waited = recorded ? 50 : 0;
+        r->time_ms_min = r->time_ms * (i % 2 ? 0.99 : 0.95);
+        r->time_ms *= longer, r->time_ms_ci_low *= longer, r->time_ms_ci_high *= longer;
+    }
+}
+
+// Compares a quiet run with a disturbed run of the same program. The slow cases, which only the new run has, are cases
+// that only compute.
+static void test_disturbed(void) {
+    const world cpu = { 0.008, 0, 0.004 };
+    const kbi_rules rules = usual();
+    const int times = test_rounds(100);
+    static side before, after;
+    for (int recorded = 0; recorded < 2; recorded++) {
+        double regressions = 0, improvements = 0, found = 0, slow = 0;
+        seed(3, 0);
+        for (int k = 0; k < 2 * times; k++) {
+            const bool old = k % 2;
+            run_once(&before, &cpu, false, 0), run_once(&after, &cpu, false, old ? 0 : 1);
+            disturb(old ? &before : &after, recorded);
+            kbi_changes c = kbi_pair_records(before.r, CASES, after.r, CASES);
+            kbi_compare(&c, &rules);
+            bool regressed = false, improved = false;
+            for (int i = 0; i < CASES; i++) {
+                const bool planted = !old && slow_of(i) > 1;
+                slow += planted, found += planted && c.of[i].regressed;
+                regressed |= !planted && c.of[i].regressed, improved |= c.of[i].improved;
+            }
+            regressions += regressed * 100.0 / times, improvements += improved * 100.0 / times;
+            KBENCH_FREE(c.of);
+        }
+        found *= 100 / slow;
+        show("  disturbed runs%s: %.1f %% regressions, %.1f %% improvements, %.1f %% of slow cases found\n",
+             recorded ? "" : ", not recorded", regressions, improvements, found);
+        CHECK_THAT(found >= 98, "%.1f %% of the slow cases of disturbed runs are found", found);
+        // negative control: if the record does not say that the run was disturbed, most pairs have a wrong verdict
+        CHECK_THAT(recorded ? at_most(regressions, 5, times) && at_most(improvements, 5, times)
+                            : regressions > 50 && improvements > 50,
+                   "disturbance %srecorded: %.1f %% regressions, %.1f %% improvements", recorded ? "" : "not ",
+                   regressions, improvements);
+    }
+}
+
 // -- races -------------------------------------------------------------------------------------------------
 
 enum { ROUNDS_MOST = 60 };
@@ -525,6 +576,7 @@ int main(int argc, char** argv) {
     test_memory();
     test_holm();
     test_repeats();
+    test_disturbed();
     test_races();
     test_trends();
     test_trends_by_hand();

@@ -215,6 +215,17 @@ static void test_descriptions(void) {
         CHECK_HAS(r.message, wrong[i][1]);
         kb_result_free(&r);
     }
+    static const double bad_numbers[] = { -1, NAN, INFINITY };
+    for (int i = 0; i < 15; i++) {
+        game_of(&g, 20000, 20000, 20000);
+        kb_desc* d = &g.descs[0];
+        double* const numbers[] = { &d->precision, &d->max_time, &d->bytes, &d->flops, &d->items };
+        *numbers[i % 5] = bad_numbers[i / 5];
+        kb_result r = kb_run(d, spin, &g.jobs[0]);
+        CHECK_HAS(r.message, "precision, max_time, bytes, flops and items are finite numbers >= 0");
+        CHECK_INT(r.status, KB_FAILED);
+        kb_result_free(&r);
+    }
     game_of(&g, 20000, 20000, 20000);
     g.descs[0].n_params = 1;
     kb_result r = kb_run(&g.descs[0], spin, &g.jobs[0]);

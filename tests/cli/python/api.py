@@ -337,6 +337,17 @@ def records():
             not re.search(r"kb_|KB_", text.getvalue()),
             text.getvalue(),
         )
+    doubtful = kbench.Record(dict(r[0].to_dict(), flags=["NOISY", "AUTOCORR", "FEW", "DRIFT"]))
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        kbench.table(doubtful)
+    said = " ".join(text.getvalue().split())
+    for advice in (
+        "close other programs, or raise max_time=",
+        "raise max_time= or samples=",
+        "try max_time=10, or several processes: kbench.bench with --procs 5",
+        "or a longer kbench.bench with --warmup",
+    ):
+        check("kbench's table names arguments of compare", advice in said, said)
     page = os.path.join(scratch, "page.md")
     with contextlib.redirect_stdout(io.StringIO()) as text:
         kbench.table(r, "--md", page, "--columns", "speedup")
