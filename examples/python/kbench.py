@@ -1656,6 +1656,7 @@ def compare(
         the record's message gives the number of blocks that each run allocates.
 
     If a function raises an exception, its record holds the exception, and the other functions are still measured.
+    A function that returns a generator, a coroutine or a Future fails, because its work is done after it returns.
     Raises Error if the arguments are invalid or no GPU can be used, and KeyboardInterrupt on Ctrl-C.
     """
     if not functions or not hasattr(functions, "items"):
@@ -4731,14 +4732,17 @@ class _Judge:
 
     def admit(self) -> None:
         examples = self.inputs.examples
-        own = _copy(examples)
-        output = self.reference(*own)
-        self.inplace, self.views = output is None, _shares(output, own)
-        want, again = self.expected(examples), self.expected(examples)
+        own, fresh = _copy(examples), self.inputs.fresh()
+        try:
+            output = self.reference(*own)
+            self.inplace, self.views = output is None, _shares(output, own)
+            want, again, want_fresh = self.expected(examples), self.expected(examples), self.expected(fresh)
+        except Exception as error:
+            return self.flag("INVALID_TASK", f"the reference raised {type(error).__name__}: {error}")
         if self.error(want, again, examples)[0] > 1:
             self.flag("INVALID_TASK", "the reference gives different outputs for the same inputs")
-        fresh = self.inputs.fresh()
-        want_fresh = self.expected(fresh)
+        if self.inplace and self.error(fresh, want_fresh, fresh)[0] <= 1:
+            self.flag("INVALID_TASK", "the reference returns nothing and does not change its inputs")
         if (
             not self.inplace
             and _dtype_of(want_fresh) != "int"

@@ -133,6 +133,13 @@ check_err "judge: no file" 'there is no file'
 run "$PYTHON" -m kbench judge tests/cli/python/honest.py
 check_rc "judge: no task" 2
 check_err "judge: no task" '--task'
+for reference in '1 / 0:the reference raised ZeroDivisionError' 'None:the reference returns nothing and does not change its inputs'; do
+    printf 'def reference(x):\n    return %s\ninputs = ([1.0, 2.0],)\n' "${reference%%:*}" > "$tmp/task.py"
+    run "$PYTHON" -m kbench judge $task:reference --task "$tmp/task.py"
+    check_rc "judge: ${reference#*:}" 1
+    check_out "judge: ${reference#*:}" "\"evidence\": \"${reference#*:}"
+    check_out "judge: ${reference#*:}" '"verdict": "INVALID_TASK"'
+done
 for wrong in "--max-time nan" "--max-time 0" "--timeout -1" "--rtol nan" "--rtol -1"; do
     run "$PYTHON" -m kbench judge $task:reference --task $task $wrong
     check_rc "judge: $wrong" 2
