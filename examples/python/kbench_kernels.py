@@ -844,6 +844,8 @@ class Operation:
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
+            if view.kind == "list" and str(want)[:1] == "i" and not all(v.is_integer() for v in _flat(view.value)):
+                raise Error(f"{self.name}: {name} has to hold whole numbers.")
             if view.kind == "list" or (want and (host or view.dtype == want)):
                 continue
             if want:
