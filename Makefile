@@ -94,7 +94,7 @@ help:
 # other ARGS (a filter, --op, --fast, --hot, --device, ...), make run writes
 # $(BUILD)/results.json. With ARGS in LOOK, make run only prints text and writes no records.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
-LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
+LOOK := --load --compare --race --load=% --explain --explain=% --list --list-ops --list-sizes --dry-run --env --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
 part = $(filter-out $(WHOLE),$(args))
 results = $(if $(filter $(LOOK) --json --json=%,$(args)),,$(if $(part),$(BUILD)/results.json,results.json))

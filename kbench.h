@@ -2139,16 +2139,29 @@ static const struct {
 KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "the mask of flags in a record has 64 bits");
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
+// Replaces the terms of C in a message or advice by those of another language. The result must stay valid.
+static const char* (*kbi_rephrase)(const char* text);
+#if defined(KBENCH_SHARED)
+#if defined(__cplusplus)
+extern "C"
+#endif
+    void
+    kbi_set_rephrase(const char* (*rephrase)(const char* text)) {
+    kbi_rephrase = rephrase;
+}
+#endif
 // Some flags need other advice on a CPU than on a GPU. valgrind and sanitizers do not see the guards of KB_ALLOC.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
-    if (gpu) return kbi_flags[flag].advice;
-    return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
-           : flag == KB_FLAG_CUDA_ERROR   ? "run the case with --no-isolate under a debugger"
-           : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix its clock at a sustainable rate"
-           : flag == KB_FLAG_CLOCK_VARIES ? "fix the processor's clock, or try --thorough"
-           : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
-           : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
-                                          : kbi_flags[flag].advice;
+    const char* advice =
+        gpu                            ? kbi_flags[flag].advice
+        : flag == KB_FLAG_OVERRUN      ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
+        : flag == KB_FLAG_CUDA_ERROR   ? "run the case with --no-isolate under a debugger"
+        : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix its clock at a sustainable rate"
+        : flag == KB_FLAG_CLOCK_VARIES ? "fix the processor's clock, or try --thorough"
+        : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
+        : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
+                                       : kbi_flags[flag].advice;
+    return kbi_rephrase ? kbi_rephrase(advice) : advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -3444,7 +3457,9 @@ static void kbi_measured_free(kbi_measured* m) {
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
-    kbi_vfit(message, strlen(message), size, format, list);
+    n = strlen(message);
+    kbi_vfit(message, n, size, format, list);
+    if (kbi_rephrase) kbi_fit(message, n, size, "%s", kbi_rephrase(message + n));
 }
 
 KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) {
@@ -9427,6 +9442,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     if (kbi_failed(kb->run)) return;
+    if (kbi_rephrase) kbi_fit(text, 0, sizeof text, "%s", kbi_rephrase(text));
     size_t n = strlen(text);
     for (const char* p = message; n && (p = strstr(p, text)); p++) // omits a note that an earlier call added
         if ((p == message || (p[-1] == ' ' && p[-2] == ';')) && (!p[n] || p[n] == ';')) return;
@@ -13169,6 +13185,10 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         int instead = i->instead && i->on ? i->instead(i->value) : -1;
         if (instead >= 0) return instead;
     }
+    if (o->on[KBI_OPTION_env] && o->filter.n)
+        return kbi_error("--env takes no FILTER such as '%.100s'; --env --load A B shows what differs in two files",
+                         o->filter.of[0]),
+               KBI_EXIT_USAGE;
     if (o->on[KBI_OPTION_env]) return memset(&plan, 0, sizeof plan), kbi_show_env(o, &plan);
     if (!kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     if (!plan.n)

@@ -36,6 +36,9 @@ static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n"
 static int row;
 static kbk_row rung;
 static kbk_shape shape;
+static size sizes[SIZES]; // sizes of the rung
+static int n_sizes;
+static const char* const layouts[] = { "NN", "NT", "TN" };
 
 // Derives the sizes that a rung needs from the rung's signature.
 static int sizes_of(const kbk_row* r, size* wanted) {
@@ -193,9 +196,27 @@ static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void
     }
 }
 
+// Reads the shape from the axes, because the option -a replaces their values. Returns false after kb_fail.
+static bool read_shape(kb_state* kb) {
+    for (int i = 0; i < n_sizes; i++) *(int64_t*)((char*)&shape + sizes[i].field) = kb_int(kb, sizes[i].name);
+    if (kb_has(kb, "causal")) shape.causal = kb_int(kb, "causal") != 0;
+    if (kb_has(kb, "layout")) {
+        const char* name = kb_str(kb, "layout");
+        for (shape.layout = 0; shape.layout < 3 && strcmp(name, layouts[shape.layout]) != 0;) shape.layout++;
+        if (shape.layout == 3) return kb_fail(kb, "layout=%s is unknown; it is NN, NT or TN", name), false;
+    }
+    if (strcmp(kb->direction, rung.direction) == 0) return true;
+    return kb_fail(kb, "the direction is %s; name another one as OPERATION/DIRECTION", rung.direction), false;
+}
+
 static void run(kb_state* kb) {
     const int dtype = kb->dtype == KB_F32 ? KBK_F32 : kb->dtype == KB_F16 ? KBK_F16 : KBK_BF16;
     const int elem = kbk_dtype_size(dtype);
+    if (!read_shape(kb)) return;
+    if (!(rung.dtypes >> dtype & 1) || kb_dtype_of(kbk_dtype_name(dtype)) != kb->dtype) {
+        kb_skip(kb, "this rung does not support the dtype");
+        return;
+    }
     kbk_tensor t[KBK_MAX_TENSORS];
     void* device[KBK_MAX_TENSORS];
     const double* in[KBK_MAX_TENSORS] = { NULL };
@@ -259,24 +280,24 @@ static int find(char* operation, const char* variant) {
     return known ? unknown(variant, operation) : unknown(operation, NULL);
 }
 
-static const char* dtype_name; // element type on the command line; NULL: not given
+static const char *dtype_name, *layout_name; // element type and layout on the command line; NULL: not given
 
 // Returns false for an unknown argument.
 static bool take(const char* word, int64_t* values, int* count, int most) {
-    static const char* const layouts[] = { "NN", "NT", "TN" };
+    const bool any_layout = kbk_has_option(rung.signature, "layout");
     char* end;
-    for (int i = 0; i < 3; i++)
-        if (rung.family == KBK_GEMM && strcmp(word, layouts[i]) == 0) return shape.layout = i, true;
-    for (int i = 0; i < KBK_DTYPES; i++)
+    for (int i = 0; i < 3 && rung.family == KBK_GEMM && !layout_name; i++)
+        if (strcmp(word, layouts[i]) == 0 && (any_layout || i == KBK_NT)) return layout_name = layouts[i], true;
+    for (int i = 0; i < KBK_DTYPES && !dtype_name; i++)
         if (strcmp(word, kbk_dtype_name(i)) == 0) return dtype_name = kbk_dtype_name(i), true;
     if (rung.family == KBK_ATTN && strcmp(word, "causal") == 0) return shape.causal = 1, true;
     int64_t value = strtoll(word, &end, 10);
-    if (end == word || *end || value < 1 || *count == most) return false;
+    if (end == word || *end || value < 1 || value == INT64_MAX || *count == most) return false;
     return values[(*count)++] = value, true;
 }
 
 int main(int argc, char** argv) {
-    static kb_axis axes[SIZES + 3];
+    static kb_axis axes[SIZES + 5];
     static kb_entry entry;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) return list(stdout, NULL), 0;
     if (argc < 3 || *argv[1] == '-' || *argv[2] == '-') {
@@ -286,31 +307,33 @@ int main(int argc, char** argv) {
     }
     int failed = find(argv[1], argv[2]);
     if (failed) return failed;
-    size wanted[SIZES];
     int64_t values[SIZES];
-    int most = sizes_of(&rung, wanted), count = 0, next = 3;
+    int most = n_sizes = sizes_of(&rung, sizes), count = 0, next = 3;
     for (; next < argc && *argv[next] != '-'; next++)
         if (!take(argv[next], values, &count, most)) break;
     if (count < most || (next < argc && *argv[next] != '-')) {
         if (next < argc) fprintf(stderr, "one_rung: unexpected argument %s. ", argv[next]);
         fprintf(stderr, "The sizes of %s are", argv[1]);
-        for (int i = 0; i < most; i++) fprintf(stderr, " %s", wanted[i].name);
+        for (int i = 0; i < most; i++) fprintf(stderr, " %s", sizes[i].name);
         fprintf(stderr, ", each an integer of at least 1\n");
         return 2;
     }
     for (int i = KBK_DTYPES; i-- && !dtype_name;)
         if (rung.dtypes >> i & 1) dtype_name = kbk_dtype_name(i);
     shape.batch = shape.heads = shape.rows = shape.cols = 1;
-    const bool layouts = kbk_has_option(rung.signature, "layout");
-    if (rung.family == KBK_GEMM && !layouts && shape.layout == KBK_NN) shape.layout = KBK_NT; // the only layout
+    if (rung.family == KBK_GEMM && !kbk_has_option(rung.signature, "layout"))
+        shape.layout = KBK_NT; // the only layout
     if (kbk_has_option(rung.signature, "p")) shape.p = 0.1;
     for (int i = 0; i < most; i++) {
-        *(int64_t*)((char*)&shape + wanted[i].field) = values[i];
-        axes[i].name = wanted[i].name, axes[i].type = KB_AXIS_INTS;
+        axes[i].name = sizes[i].name, axes[i].type = KB_AXIS_INTS;
         axes[i].i[0] = values[i], axes[i].i[1] = KB_LAST_INT;
     }
     axes[most].name = "dtype", axes[most].type = KB_AXIS_STRINGS, axes[most].s[0] = dtype_name;
     axes[most + 1].name = "dir", axes[most + 1].type = KB_AXIS_STRINGS, axes[most + 1].s[0] = rung.direction;
+    kb_axis* more = axes + most + 2; // axes of arguments that were given, so that a name identifies its problem
+    if (layout_name && kbk_has_option(rung.signature, "layout"))
+        more->name = "layout", more->type = KB_AXIS_STRINGS, more++->s[0] = layout_name;
+    if (shape.causal) more->name = "causal", more->type = KB_AXIS_INTS, more->i[0] = 1, more->i[1] = KB_LAST_INT;
     entry.operation = rung.operation, entry.implementation = rung.implementation, entry.body = run, entry.axes = axes;
     entry.needs = KB_NEEDS_GPU, entry.note = rung.note, entry.rung = rung.rung, entry.min_sm = rung.sm;
     entry.origin = rung.origin & KBK_VENDOR ? "vendor" : "own";

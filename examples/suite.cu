@@ -72,6 +72,10 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     if (one_layout(op) && s.layout != KBK_NT) kb_fail(kb, "%s supports only layout=NT", op->name);
     s.causal = (int)axis(kb, "causal", 0);
     s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
+    if (!(s.p >= 0 && s.p <= 1)) kb_fail(kb, "p=%g is not a probability; it is a number from 0 to 1", s.p);
+    if (strcmp(kb->direction, op->dir) != 0) // -a dir=
+        kb_fail(kb, "this implementation computes dir=%s; select a direction by a FILTER, as in 'dir=%s'", op->dir,
+                kb->direction);
     s.seed = kb->seed;
     return s;
 }

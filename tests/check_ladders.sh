@@ -104,6 +104,9 @@ check_same "--run: keys that the cards need" "$(grep -c 'samples_ms\|"other"' "$
 # --diff
 run python3 tests/ladder.py --diff softmax
 check_out "--diff" '^== softmax fwd: 1 naive \([0-9]+ lines\) -> 2 block \([0-9]+ lines\): [0-9]+ added, [0-9]+ removed$'
+run python3 tests/ladder.py --diff sofmax
+check_rc "--diff: no such operation" 2
+check_err "--diff: no such operation" 'the operation sofmax is unknown, or'
 run python3 tests/ladder.py --nonsense
 check_rc "an unknown word" 2
 finish

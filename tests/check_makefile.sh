@@ -102,7 +102,7 @@ if [ -f examples/suite.cu ]; then
     records build/results.json "--fast --op layernorm" --quick layernorm "--impl naive" --impl=naive "--dtype f16" "--size small" \
         "--filter add" "--exclude matmul" "-a rows=512" "--axis rows=512" "--axis=rows=512" "--device cpu" --device=all --hot \
         --rotate "--iters 30" "--max-time 100ms" --no-verify "--timer cupti" "--seed 7 add" "--jsonl all.jsonl --fast"
-    records "" --list --list-ops "--list-sizes --op add" --dry-run --env --help -h --version \
+    records "" --list --list-ops "--list-sizes --op add" --dry-run "--explain UV" --env --help -h --version \
         "--json mine.json" "--json=mine.json --fast" "--fast --op add --json -"
     for o in $(sed -n 's/^\(WHOLE\|LOOK\) := //p' Makefile); do
         case $o in

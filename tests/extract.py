@@ -1976,7 +1976,7 @@ def main():
     ops, rows = table_of(Header(text, tokens, "0"))
     names = {name_of(r, d): (r, d) for r in rows if r["op"] not in ("alloc", "null") for d in r["dtypes"]}
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
-        print(__doc__)
+        print(__doc__, file=sys.stdout if len(sys.argv) == 2 else sys.stderr)
         sys.exit(0 if len(sys.argv) == 2 else 2)
     if sys.argv[1] == "--list":
         print("\n".join(names))

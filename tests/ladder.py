@@ -505,7 +505,10 @@ def diff(header, op):
                 op, direction, shown[k].number, shown[k].name, len(old), r.number, r.name, len(new),
                 sum(x[0] == '+' for x in changed), sum(x[0] == '-' for x in changed)))
             print('\n'.join(changed))
-    return 0
+    if not seen:
+        print('ladder.py: nothing to compare: the operation %s is unknown, or its rungs have no kernels named '
+              'kbk_%s_..._k. examples/README.md lists the operations.' % (op, op), file=sys.stderr)
+    return 0 if seen else 2
 
 
 def main(argv):

@@ -6650,8 +6650,8 @@ static void kbi_explain_flag(kbi_table* t, int f) {
              kbi_flags[f].name, kbi_flags[f].mark);
     kbi_explain_line(t, "what", kbi_flags[f].what);
     kbi_explain_line(t, "why", kbi_flags[f].why);
-    kbi_explain_line(t, "fix", kbi_flags[f].advice);
-    if (kbi_flag_advice((kb_flag)f, false) != kbi_flags[f].advice)
+    kbi_explain_line(t, "fix", kbi_flag_advice((kb_flag)f, true));
+    if (kbi_flag_advice((kb_flag)f, false) != kbi_flag_advice((kb_flag)f, true))
         kbi_explain_line(t, "on a CPU", kbi_flag_advice((kb_flag)f, false));
     kbi_explain_line(t, "example", kbi_flag_examples[f]);
 }

@@ -33,6 +33,8 @@ import importlib.util
 import inspect
 import json
 import math
+import numbers
+import operator
 import os
 import re
 import shlex
@@ -44,7 +46,9 @@ import sys
 import tempfile
 import threading
 import traceback
+import types
 import warnings
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -122,6 +126,9 @@ def _say(text: str) -> None:
 _FUNCTION = C.CFUNCTYPE(
     None, C.c_void_p, C.c_void_p
 )  # kb_function, kb_desc.check and kb_body: all take two pointers
+
+
+_TERMS = C.CFUNCTYPE(C.c_void_p, C.c_char_p)  # translates a message into Python's terms
 
 
 class _Param(C.Structure):
@@ -217,6 +224,7 @@ _SIGNATURES = {
     "kb_json": (C.c_int64, [C.c_void_p, C.c_char_p, C.c_int64]),
     "kb_abi": (C.c_int64, [C.c_char_p]),
     "kbi_calibrate_from": (C.c_bool, [C.c_char_p, C.c_int64]),
+    "kbi_set_rephrase": (None, [_TERMS]),
     "kb_current": (C.c_void_p, []),
     "kb_main": (C.c_int, [C.c_int, C.POINTER(C.c_char_p)]),
     "kb_add_from": (None, [C.POINTER(_Entry), C.c_void_p]),
@@ -440,6 +448,7 @@ class _Library:
                 f"{path} does not match kbench.py {__version__} (different: {', '.join(wrong) or 'version'}). "
                 "Use kbench.py and kbench.h of the same version, and unset KBENCH_LIB."
             )
+        self.kbi_set_rephrase(_in_terms)
         self.result_bytes = self.kb_abi(b"kb_result")
         self.cuda = bool(self.kb_abi(b"cuda"))
         self.call_ms: Optional[float] = None  # time of an empty Python function; see _call_cost
@@ -532,7 +541,39 @@ def __getattr__(name: str) -> Any:
 
 
 def _text(s: Any) -> Optional[bytes]:
+    if s is not None and "\0" in str(s):
+        raise Error(f"{str(s)!r} contains a NUL character, where text ends in C. Remove the character.")
     return None if s is None else str(s).encode()
+
+
+def _number(name: str, value: Any, low: float = 0.0) -> float:
+    """Returns the argument `name` as a float. Raises Error unless it is a number of at least `low`."""
+    if not isinstance(value, (str, bytes)):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if number >= low:
+            return number
+    raise Error(f"{name}={value!r} must be a number of at least {low:g}.")
+
+
+def _whole(name: str, value: Any, low: int = 0, high: int = 2**63 - 1) -> int:
+    """Returns the argument `name` as an int, which ctypes does not truncate. Raises Error if it is out of range."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if not low <= number <= high:
+        raise Error(f"{name}={value!r} must be a whole number from {low} to {high}.")
+    return number
+
+
+def _one_of(name: str, value: Any, values: Sequence[str]) -> int:
+    """Returns the index of the argument `name` in `values`. Raises Error if it is unknown."""
+    if value not in values:
+        raise Error(f"{name}={value!r} is unknown. Valid values: {', '.join(values)}.")
+    return list(values).index(value)
 
 
 def _as_message(text: str) -> C.c_char_p:
@@ -755,8 +796,8 @@ class _Expected:
 
     def __init__(self, want: Any, rtol: Optional[float], atol: Optional[float]) -> None:
         self.want = want
-        self.rtol = _TOLERANCES[_dtype_of(want)] if rtol is None else rtol
-        self.atol = self.rtol if atol is None else atol
+        self.rtol = _TOLERANCES[_dtype_of(want)] if rtol is None else _number("rtol", rtol)
+        self.atol = self.rtol if atol is None else _number("atol", atol)
 
     def __call__(self, got: Any) -> Tuple[bool, float, float, str]:
         allowed = self.rtol or self.atol
@@ -919,6 +960,10 @@ _REFUSALS = (
 )
 
 
+# results of functions that return before they do their work
+_LAZY = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, map, filter, zip, Future)
+
+
 class _Job:
     """Exceptions are stored in .error, because they cannot pass through C."""
 
@@ -971,6 +1016,11 @@ class _Job:
     def _first(self, call: Callable[[int], Any], stream: int) -> Any:
         with _Backwards(stream) as backwards:
             output = call(stream)
+        if isinstance(output, _LAZY):
+            raise Error(
+                f"The function returned a {type(output).__name__}, which has not done its work yet, so the time would "
+                "be too short. Time a function that waits for the result: list(...), asyncio.run(...), .result()"
+            )
         kb = self.state or _library().kb_current()
         if kb and backwards.elsewhere:
             note = (
@@ -1125,18 +1175,21 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
     Raises Error if no figure of this kind can be drawn from the records."""
     with tempfile.TemporaryDirectory() as folder:
         path, drawn = (os.path.join(folder, name) for name in ("records.json", "figure.svg"))
-        save(records, path)
-        code, said = _captured(["kbench", "--load", path, "--svg", drawn, "--plot", kind, *options])
+        _save_some(records, path)
+        code, _, said = _captured(["kbench", "--load", path, "--svg", drawn, "--plot", kind, *options])
         if not os.path.isfile(drawn):
-            said = _in_python_terms(said.strip().rpartition("kbench: error: ")[2])
-            raise Error(said or f"No figure was drawn (exit code {code}).")
+            raise Error(_error_of(said) or f"No figure was drawn (exit code {code}).")
         with open(drawn) as f:
             return Figure(f.read())
 
 
 # pairs: a C name in messages of the C library, and the Python name that replaces the C name
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
-    (r"\bkb_check\s+or\s+KB_CHECK_EACH(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
+    (r"\bkb_open, kb_run or kb_compare\b", "kbench.time or kbench.compare"),
+    (
+        r"\bcall\s+kb_check\s+or\s+KB_CHECK_EACH(\s+after\s+the\s+timed\s+block)?",
+        "pass check= to compare, or call kb.check",
+    ),
     (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
     (r"\bKB_EXPECT_([A-Z_]+)", lambda m: f'"{m[1].lower()}"'),
     (r"\bKB_TIME_HOST\b", "host=True"),
@@ -1169,8 +1222,25 @@ def _in_python_terms(text: str, terms: Tuple[Tuple[str, Any], ...] = _PYTHON_TER
     return text
 
 
+_translated: Dict[bytes, Any] = {}  # keeps the texts alive whose addresses the C library got
+
+
+@_TERMS
+def _in_terms(text: bytes) -> int:
+    if text not in _translated:
+        _translated[text] = C.create_string_buffer(_in_python_terms(text.decode(errors="replace")).encode())
+    return C.addressof(_translated[text])
+
+
 def _as_list(records: Any) -> List[Record]:
     return [records] if isinstance(records, Record) else list(records)
+
+
+def _save_some(records: Any, path: str) -> None:
+    rows = _as_list(records)
+    if not rows:
+        raise Error("There is no record to show.")
+    save(rows, path)
 
 
 @contextmanager
@@ -1252,13 +1322,28 @@ def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
     return new
 
 
+_READABLE = "kbench.load reads files that kbench.save, --json or --jsonl wrote."
+
+
 def load(path: str) -> Records:
     """Reads records from a file that kbench.save has written, or a kbench program with --json or --jsonl. Records
-    of older schemas are converted to the current schema."""
-    with open(path) as f:
+    of older schemas are converted to the current schema. An unfinished last line of --jsonl, which a killed run
+    leaves, is left out with a message on stderr. Raises Error if the file has anything else than records."""
+    with open(path, encoding="utf-8", errors="replace") as f:
         text = f.read()
+    rows: List[Any] = []
     is_array = text.lstrip()[:1] == "["
-    rows = json.loads(text) if is_array else [json.loads(line) for line in text.splitlines() if line.strip()]
+    lines = [text] if is_array else text.split("\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                rows += json.loads(line) if is_array else [json.loads(line)]
+        except ValueError as error:
+            if number < len(lines) or number == 1:
+                raise Error(f"{path}:{number}: {error}. {_READABLE}") from None
+            _say(f"{path}:{number}: this line ends in the middle of a record and is left out.")
+    if not all(isinstance(row, dict) and isinstance(row.get("operation", row.get("name")), str) for row in rows):
+        raise Error(f"{path} has a value that is no record. {_READABLE}")
     return Records(Record(_current_keys(row)) for row in rows)
 
 
@@ -1273,15 +1358,23 @@ def table(records: Any, *options: str) -> None:
     """Prints records to sys.stdout as kbench's table, with advice in terms of the Python interface.
 
     options: options of kbench's command line, for example "--md", "x.md", "--csv", "x.csv", "--columns",
-    "time,speedup"."""
+    "time,speedup". Raises Error if an option is invalid, a file cannot be written, or there is no record."""
     if _library().is_worker:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "records.json")
-        save(records, path)
+        _save_some(records, path)
         with _terminal_settings(options) as color:
-            _, text = _captured(["kbench", "--load", path, *color, *options], (1,))
-        sys.stdout.write(_in_python_terms(text, _PYTHON_TERMS + _PYTHON_OPTIONS))
+            code, text, said = _captured(["kbench", "--load", path, *color, *map(os.fspath, options)])
+        terms = _PYTHON_TERMS + _PYTHON_OPTIONS
+        sys.stdout.write(_in_python_terms(text, terms))
+        if code == 2:
+            raise Error(_error_of(said))
+        sys.stderr.write(_in_python_terms(said, terms))
+
+
+def _error_of(said: str) -> str:
+    return _in_python_terms(said.strip().rpartition("kbench: error: ")[2])
 
 
 @contextmanager
@@ -1315,26 +1408,29 @@ def _shown(words: Sequence[str]) -> int:
         plain = False
     if plain:
         return _call_main(words)
-    code, text = _captured(words, (1,))  # sys.stdout is not the file that C writes to
+    code, text, _ = _captured(words, (1,))  # sys.stdout is not the file that C writes to
     sys.stdout.write(_in_python_terms(text))
     return code
 
 
-def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str]:
-    with tempfile.TemporaryFile() as f:
+def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[int, str, str]:
+    """Returns the exit code, and what C wrote to stdout (1) and stderr (2), if `handles` has them."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        files = {1: out, 2: err}
         for stream in (sys.__stdout__, sys.__stderr__):
             stream.flush() if stream else None
         kept = [os.dup(h) for h in handles]
         for h in handles:
-            os.dup2(f.fileno(), h)
+            os.dup2(files[h].fileno(), h)
         try:
             code = _call_main(words)
         finally:
             for h, k in zip(handles, kept):
                 os.dup2(k, h)
                 os.close(k)
-        f.seek(0)
-        return code, f.read().decode()
+        out.seek(0)
+        err.seek(0)
+        return code, out.read().decode(errors="replace"), err.read().decode(errors="replace")
 
 
 # --- time and compare ---------------------------------------------------------------------------------------
@@ -1342,14 +1438,25 @@ def _captured(words: Sequence[str], handles: Sequence[int] = (1, 2)) -> Tuple[in
 _EXPECT = {"transfer": 1, "alloc": 2, "sync": 4, "no_capture": 8}
 
 
+def _expected_bits(words: Any) -> int:
+    words = {words} if isinstance(words, str) else set(words or ())
+    for word in words:
+        _one_of("expect", word, tuple(_EXPECT))
+    return sum(_EXPECT[w] for w in words)
+
+
 def _params_of(values: Optional[Dict[str, Any]]) -> Any:
+    if not hasattr(values or {}, "items") or len(values or {}) > 15:
+        raise Error("params must be a dict of at most 15 parameters: {'name': value, ...}")
     array = (_Param * max(1, len(values or {})))()
     for p, (name, value) in zip(array, (values or {}).items()):
+        if not str(name) or value is None:
+            raise Error(f"params has {name!r}: {value!r}. A parameter has a name and a value, a number or a text.")
         p.name = _text(name)
-        if isinstance(value, float):
-            p.type, p.r = _AXIS_REALS, value
-        elif isinstance(value, int):
-            p.type, p.i = _AXIS_INTS, value
+        if isinstance(value, numbers.Integral):
+            p.type, p.i = _AXIS_INTS, _whole(f"params: {name}", value, -(2**63) + 1)
+        elif isinstance(value, numbers.Real):
+            p.type, p.r = _AXIS_REALS, float(value)
         else:
             p.type, p.s = _AXIS_STRINGS, _text(value)
     return array
@@ -1393,14 +1500,16 @@ def _measure(
             "kbench can copy only buffers that kb.alloc has allocated. Write a function under @kbench.bench that "
             "allocates its data with kb.alloc, and run the script with --rotate."
         )
+    rates = [_number(k, v or 0) for k, v in (("bytes", bytes), ("flops", flops), ("items", items))]
+    if math.inf in rates:
+        raise Error("bytes, flops and items must be finite.")
+    if _number("precision", precision or 0) >= 1:
+        raise Error(f"precision={precision} is a fraction of the median: 0.05 is 5 %. It must be below 1.")
     library = _library()
     if calibrate and not host:
-        library.calibrate(int(device or 0))
+        library.calibrate(_whole("device", device or 0, high=2**31 - 1))
     n = len(jobs)
-    descs, given = (_Desc * n)(), _params_of(params)
-    unknown = [w for w in expect if w not in _EXPECT]
-    if unknown:
-        raise Error(f"expect has an unknown value '{unknown[0]}'. Known are {', '.join(_EXPECT)}.")
+    descs, given, expected = (_Desc * n)(), _params_of(params), _expected_bits(expect)
     for d, (implementation, job) in zip(descs, jobs.items()):
         d.name, d.implementation, d.dtype, d.mode = (
             _text(name),
@@ -1408,10 +1517,10 @@ def _measure(
             _text(dtype),
             _text(mode),
         )
-        d.bytes, d.flops, d.items = float(bytes or 0), float(flops or 0), float(items or 0)
-        d.samples, d.precision, d.max_time = int(samples or 0), float(precision or 0), float(max_time or 0)
-        d.seed, d.device, d.host = int(seed or 0), int(device or 0), bool(host)
-        d.expect = sum(_EXPECT[w] for w in set(expect))
+        d.bytes, d.flops, d.items = rates
+        d.samples, d.precision = _whole("samples", samples or 0), float(precision or 0)
+        d.max_time, d.seed = _number("max_time", max_time or 0), _whole("seed", seed or 0, high=2**64 - 1)
+        d.device, d.host, d.expect = _whole("device", device or 0, high=2**31 - 1), bool(host), expected
         d.before, d.check = job.before, job.check
         d.params, d.n_params = given, len(params or {})
     fns = (_FUNCTION * n)(*[job.fn for job in jobs.values()])
@@ -1425,8 +1534,6 @@ def _measure(
         library.kb_json(address, text, len(text))
         library.kb_result_free(address)
         data = json.loads(text.value.decode())
-        if data.get("message"):
-            data["message"] = _in_python_terms(data["message"])
         records.append(Record(data, job.error))
     if interrupts.pending:
         raise KeyboardInterrupt
@@ -1467,14 +1574,14 @@ def _checks_of(
 ) -> List[Callable[[Any], Any]]:
     """If the reference returns None, the functions work in place, and the inputs after a call are compared instead of
     outputs."""
-    if check is None:
-        return []
-    if callable(check):
-        return [check]
+    if check is None or callable(check):
+        if rtol is not None or atol is not None:
+            raise Error("rtol and atol have no effect, because check gives no expected output. Leave them out.")
+        return [] if check is None else [check]
     if not isinstance(check, str):
         return [_Expected(check, rtol, atol)]
     if check not in functions:
-        raise Error(f"check='{check}' is not one of the functions ({', '.join(functions)}).")
+        raise Error(f"check='{check}' is not one of the functions ({', '.join(map(str, functions))}).")
     own = _copy(tuple(inputs))
     output = (
         _on_stream(functions[check], own, streams)(0)
@@ -1549,6 +1656,7 @@ def compare(
         the record's message gives the number of blocks that each run allocates.
 
     If a function raises an exception, its record holds the exception, and the other functions are still measured.
+    A function that returns a generator, a coroutine or a Future fails, because its work is done after it returns.
     Raises Error if the arguments are invalid or no GPU can be used, and KeyboardInterrupt on Ctrl-C.
     """
     if not functions or not hasattr(functions, "items"):
@@ -1583,7 +1691,7 @@ def compare(
         samples=samples,
         seed=seed,
         device=device,
-        expect=tuple(expect),
+        expect=expect,
     )
     for record in records:
         if host:
@@ -1871,34 +1979,38 @@ class Case:
         check(None, want): the output of the timed function is compared with `want`.
         rtol, atol: as in kbench.compare."""
         if callable(got):
+            if want is not None or rtol is not None or atol is not None:
+                raise Error("kb.check(test) takes no want, rtol or atol. Compare inside the test, or pass an array.")
             self._checks.append(got)
         else:
+            if got is not None and want is None:
+                raise Error("kb.check(got, want) needs want. kb.check(None, want) compares the function's output.")
             expected = _Expected(_copy(want), rtol, atol)
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
         """Sets the number of bytes that one run must move, from which the throughput in GB/s (1e9 bytes per second)
         follows."""
-        self._lib.kb_bytes(self._kb, n)
+        self._lib.kb_bytes(self._kb, _number("kb.bytes", n))
 
     def flops(self, n: float) -> None:
         """Sets the number of floating-point operations of one run, from which the rate in GFLOP/s (1e9 operations per
         second) follows."""
-        self._lib.kb_flops(self._kb, n)
+        self._lib.kb_flops(self._kb, _number("kb.flops", n))
 
     def items(self, n: float) -> None:
         """Sets the number of items that one run processes, for items_per_second in the record."""
-        self._lib.kb_items(self._kb, n)
+        self._lib.kb_items(self._kb, _number("kb.items", n))
 
     def queries(self, n: float) -> None:
         """Sets the number of queries (for example, lookups) that one run answers, for queries_per_second in the
         record."""
-        self._lib.kb_queries(self._kb, n)
+        self._lib.kb_queries(self._kb, _number("kb.queries", n))
 
     def expect(self, *words: str) -> None:
         """Allows operations of the timed function because they belong to the measured work: "transfer", "alloc",
         "sync". "no_capture": the function cannot be captured into a CUDA graph."""
-        self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
+        self._lib.kb_expect(self._kb, _expected_bits(words))
 
     def skip(self, why: str) -> None:
         """Skips the case; `why` is the reason that the record shows. The case gets the status "skipped", which does
@@ -1918,8 +2030,11 @@ class Case:
 
         dtype: the element type, such as "f32". place: "device", "host" or "pinned" (page-locked host memory); by
         default "device" if the case runs on a GPU, otherwise "host". Raises MemoryError."""
-        kind = self._lib.kb_dtype_of(dtype.encode())
-        where = ("device", "host", "pinned").index(place or ("device" if self.gpu else "host"))
+        kind = self._lib.kb_dtype_of(str(dtype).encode())
+        if not kind:
+            raise Error(f"alloc: dtype={dtype!r} is unknown. Valid values: f32, f64, f16, bf16, i8, u8, ..., u64.")
+        count = _whole("alloc: count", count)
+        where = _one_of("alloc: place", place or ("device" if self.gpu else "host"), ("device", "host", "pinned"))
         address = self._lib.kb_alloc(self._kb, where, self._lib.kb_dtype_size(kind), count)
         if not address:
             raise MemoryError(f"{count} elements of {dtype}")
@@ -1933,21 +2048,23 @@ class Case:
             buffer.address,
             self._lib.kb_dtype_of(buffer.dtype.encode()),
             buffer.count,
-            ("zero", "normal", "uniform", "iota").index(kind),
+            _one_of("fill: kind", kind, ("zero", "normal", "uniform", "iota")),
         )
 
 
 def _axis(name: str, values: Sequence[Any]) -> _Axis:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise Error(f"axis '{name}' is {values!r}. An axis is a list of values: {name}=[{values!r}]")
     values = list(values)
     if not 1 <= len(values) <= _AXIS_MAX:
         raise Error(f"axis '{name}' has {len(values)} values; 1 to {_AXIS_MAX} are possible.")
     a = _Axis(_text(name))
-    if all(isinstance(v, int) for v in values):
+    if all(isinstance(v, numbers.Integral) for v in values):
         a.type, a.i[len(values)] = _AXIS_INTS, _LAST_INT
-        a.i[: len(values)] = values
-    elif all(isinstance(v, (int, float)) for v in values):
+        a.i[: len(values)] = [_whole(f"axis '{name}'", v, _LAST_INT + 1) for v in values]
+    elif all(isinstance(v, numbers.Real) for v in values):
         a.type, a.r[len(values)] = _AXIS_REALS, math.nan
-        a.r[: len(values)] = values
+        a.r[: len(values)] = [float(v) for v in values]
     elif all(isinstance(v, str) for v in values):
         a.type = _AXIS_STRINGS
         for i, v in enumerate(values):
@@ -1977,6 +2094,13 @@ class _Registered:
         # keeps the axes alive, because self.axes points to their strings
         rows = self.rows = [_axis(k, v) for k, v in axes.items()]
         self.kinds = {k: row.type for k, row in zip(axes, rows)}
+        named = {category: re.findall(r"([^\s=]+)=", spec) for category, spec in sizes.items()}
+        if len(set(map(frozenset, named.values()))) > 1:
+            raise Error(f"sizes must give values to the same axes in each category, not {named}.")
+        for name in (name for of in named.values() for name in of):
+            if name in axes:
+                raise Error(f"axis '{name}' has values in sizes and of its own. Leave out either list.")
+            self.kinds[name] = _AXIS_INTS
         for category, spec in sizes.items():
             row = _Axis(_text(category), _AXIS_SIZE)
             row.s[0] = _text(spec)
@@ -1992,8 +2116,9 @@ class _Registered:
             returns=True,
         )
         self.entry.body = _Entry._fields_[2][1](self.body)
-        self.file = _text(inspect.getsourcefile(fn) or "")
-        self.entry.file, self.entry.line = self.file, fn.__code__.co_firstlineno
+        code = getattr(fn, "__code__", None)  # a callable object has none
+        self.file = _text(code and inspect.getsourcefile(code) or "")
+        self.entry.file, self.entry.line = self.file, code.co_firstlineno if code else 0
         _library().kb_add_from(C.byref(self.entry), None)
 
     def _value(self, kb: int, axis: str) -> Any:
@@ -2050,7 +2175,8 @@ def bench(
 
     op: name of the operation; by default the function's name.
     impl: name of the implementation. The first implementation of an operation is the baseline.
-    sizes: axis values of the option --size, for example {"small": "n=1024"}.
+    sizes: values of the axes for each category of the option --size, whole numbers, for example {"small": "n=1024",
+        "large": "n=1M m=1,2"}. The function gets these axes as keyword arguments, too.
     origin, rung, note: where the implementation comes from, its step in a ladder of optimisations, and its
         description; all three are stored in the records.
     axes: parameters of the benchmark, each a list of ints, floats or strings. The function gets one value of each axis
@@ -2058,7 +2184,10 @@ def bench(
     Raises Error for an invalid axis."""
 
     def register(f: Callable[..., None]) -> Callable[..., None]:
-        _registered.append(_Registered(f, op or f.__name__, impl, axes, sizes or {}, origin, rung, note))
+        name = op or getattr(f, "__name__", "")
+        if not callable(f) or not name:
+            raise Error(f"kbench.bench registers a function or, with op=, a callable object, not {f!r}.")
+        _registered.append(_Registered(f, name, impl, axes, sizes or {}, origin, _whole("rung", rung), note))
         return f
 
     return register if fn is None else register(fn)
@@ -2153,6 +2282,9 @@ def do_bench(
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
         raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
+    _number("rep", rep)
+    if quantiles is not None and not all(0 <= q <= 1 for q in quantiles):
+        raise Error(f"quantiles={quantiles} must be numbers from 0 to 1.")
     tensors = list(grad_to_none or [])
 
     def clear_gradients() -> None:
@@ -2220,6 +2352,12 @@ class Benchmark:
         )
         self.line_names, self.plot_name, self.args = list(line_names), plot_name, dict(args)
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
+        columns = self.x_names + self.line_names
+        if len(self.line_names) != len(self.line_vals) or len(set(columns)) < len(columns):
+            raise Error(
+                f"Benchmark '{plot_name}' needs a name in line_names for each value in line_vals, and different names: "
+                f"x_names={self.x_names}, line_vals={self.line_vals}, line_names={self.line_names}."
+            )
 
     def points(self) -> List[Dict[str, Any]]:
         """Returns the values of x_names at each point. Raises ValueError if an entry of x_vals does not have as many
@@ -4594,14 +4732,17 @@ class _Judge:
 
     def admit(self) -> None:
         examples = self.inputs.examples
-        own = _copy(examples)
-        output = self.reference(*own)
-        self.inplace, self.views = output is None, _shares(output, own)
-        want, again = self.expected(examples), self.expected(examples)
+        own, fresh = _copy(examples), self.inputs.fresh()
+        try:
+            output = self.reference(*own)
+            self.inplace, self.views = output is None, _shares(output, own)
+            want, again, want_fresh = self.expected(examples), self.expected(examples), self.expected(fresh)
+        except Exception as error:
+            return self.flag("INVALID_TASK", f"the reference raised {type(error).__name__}: {error}")
         if self.error(want, again, examples)[0] > 1:
             self.flag("INVALID_TASK", "the reference gives different outputs for the same inputs")
-        fresh = self.inputs.fresh()
-        want_fresh = self.expected(fresh)
+        if self.inplace and self.error(fresh, want_fresh, fresh)[0] <= 1:
+            self.flag("INVALID_TASK", "the reference returns nothing and does not change its inputs")
         if (
             not self.inplace
             and _dtype_of(want_fresh) != "int"
@@ -5285,6 +5426,10 @@ def judge(
     import secrets
 
     seed = secrets.randbits(48) if seed is None else seed
+    for name, value in (("rtol", rtol), ("atol", atol), ("bytes", bytes), ("flops", flops)):
+        _number(f"judge: {name}", value or 0)
+    for name, value in (("max_time", max_time), ("timeout", timeout)):
+        _number(f"judge: {name}", value, 1e-3)
     if not callable(reference):
         raise Error("judge: the reference must be a function at the top level of a module, not a file name.")
     unknown = [w for w in allow if w not in _FLAGS]

@@ -844,6 +844,8 @@ class Operation:
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
+            if view.kind == "list" and str(want)[:1] == "i" and not all(v.is_integer() for v in _flat(view.value)):
+                raise Error(f"{self.name}: {name} has to hold whole numbers.")
             if view.kind == "list" or (want and (host or view.dtype == want)):
                 continue
             if want:
@@ -1583,7 +1585,7 @@ class Kernels:
         return len(_host().infos)
 
     def __getitem__(self, key: Union[str, Tuple[str, ...]]) -> Any:
-        words = (key,) if isinstance(key, str) else tuple(key)
+        words = key if isinstance(key, tuple) else (key,)
         if not 1 <= len(words) <= 3 or not all(isinstance(w, str) for w in words):
             raise Error("kernels[...] takes operation, direction, implementation: kernels['softmax', 'fwd', 'onepass']")
         everything = self._all()
@@ -2845,6 +2847,12 @@ def _main(words: Sequence[str]) -> int:
     form.add_argument("--summary", action="store_true", help="print one row per group of operations")
     form.add_argument("--missed", action="store_true", help="print comparisons in which kbench misses a target")
     o = parser.parse_args(list(words))
+    for only in ("list", "load"):
+        for name in ("json", "load", "op", "dtype", "peers", "max_time", "sizes", "summary", "missed"):
+            works = name == only or (only == "load" and name in ("sizes", "summary", "missed"))
+            if getattr(o, only) and not works and getattr(o, name) != parser.get_default(name):
+                name = name.replace("_", "-")
+                parser.error(f"--{only} measures nothing, so --{name} has no effect. Leave out either option.")
 
     def save(rows: Comparisons) -> None:
         if o.json:
@@ -2858,6 +2866,9 @@ def _main(words: Sequence[str]) -> int:
             if not os.path.isfile(o.load):
                 raise Error(f"there is no file {o.load}.")
             rows = Comparisons.load(o.load)
+            axes, value = {"n", "heads", "batch_size"}, lambda r, key: getattr(r, key, None) or ""
+            if not all(value(r, "direction") and value(r, "dtype") and axes & set(value(r, "params")) for r in rows):
+                raise Error(f"{o.load} has records of another program. python3 -m kbench --load {o.load} shows them.")
             rows = rows.of(o.sizes) if o.sizes else rows
         else:
             split = lambda text: text.split(",") if text else None  # noqa: E731

@@ -103,10 +103,14 @@ def main():
     parser.add_argument("--dry-run", action="store_true", help="only list the comparisons; needs no GPU")
     o = parser.parse_args()
     try:
-        known = {k.operation for k in kbench.kernels}
-        unknown = [name for name in o.operation if name not in known]
-        if unknown:
-            raise kbench.Error(f"unknown operation '{unknown[0]}'; one of {', '.join(OPERATIONS)}")
+        for what, names, known, valid in (
+            ("operation", o.operation, {k.operation for k in kbench.kernels}, OPERATIONS),
+            ("direction", o.direction, ["fwd", "bwd"], ["fwd", "bwd"]),
+            ("element type", o.dtype, ["f32", "f16", "bf16"], ["f32", "f16", "bf16"]),
+        ):
+            unknown = [name for name in names if name not in known]
+            if unknown:
+                raise kbench.Error(f"unknown {what} '{unknown[0]}'; one of {', '.join(valid)}")
         if o.dry_run:
             for name, dtype, shape in plan_of(o):
                 for (operation, direction), types in runs(o).items():

@@ -20,6 +20,9 @@ field cpu '"Abacus 3000"' < "$tmp/c.json" > "$tmp/d.json"
 run "$prog" --env --load "$tmp/b.json" "$tmp/b.json"
 check_rc "the same" 0
 check_out "the same" '^no difference in the properties that both files record$'
+run "$prog" --env "$tmp/b.json" "$tmp/c.json"
+check_rc "files without --load" 2
+check_err "files without --load" 'takes no FILTER such as .*b.json.; --env --load A B shows'
 run "$prog" --env --load "$tmp/b.json" "$tmp/c.json"
 check_rc "another environment" 0
 for words in 'host: one -> two' 'cpu_governor: performance -> powersave' 'aslr: 2 -> 0' 'cpu_limit: 4 -> 1.5'; do check_out "another environment" "^ - $words\$"; done

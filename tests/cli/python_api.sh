@@ -65,6 +65,11 @@ done
 run "$PYTHON" examples/python/layers.py --operation swish
 check_rc "layers: no such operation" 2
 check_err "layers: no such operation" "one of layernorm, gelu_erf, silu"
+for wrong in "--dtype f8" "--direction bwd,up"; do
+    run "$PYTHON" examples/python/layers.py --dry-run $wrong
+    check_rc "layers: $wrong" 2
+    check_err "layers: $wrong" "unknown .*'(f8|up)'; one of"
+done
 for example in $(! everything || echo attention_matrix) layers; do # attention_matrix builds the kernels first
     run env KBENCH_NO_CUDA=1 "$PYTHON" "examples/python/$example.py" --json "$tmp/none.json"
     check_rc "$example without a GPU" 2
@@ -128,6 +133,18 @@ check_err "judge: no file" 'there is no file'
 run "$PYTHON" -m kbench judge tests/cli/python/honest.py
 check_rc "judge: no task" 2
 check_err "judge: no task" '--task'
+for reference in '1 / 0:the reference raised ZeroDivisionError' 'None:the reference returns nothing and does not change its inputs'; do
+    printf 'def reference(x):\n    return %s\ninputs = ([1.0, 2.0],)\n' "${reference%%:*}" > "$tmp/task.py"
+    run "$PYTHON" -m kbench judge $task:reference --task "$tmp/task.py"
+    check_rc "judge: ${reference#*:}" 1
+    check_out "judge: ${reference#*:}" "\"evidence\": \"${reference#*:}"
+    check_out "judge: ${reference#*:}" '"verdict": "INVALID_TASK"'
+done
+for wrong in "--max-time nan" "--max-time 0" "--timeout -1" "--rtol nan" "--rtol -1"; do
+    run "$PYTHON" -m kbench judge $task:reference --task $task $wrong
+    check_rc "judge: $wrong" 2
+    check_err "judge: $wrong" "judge: $(echo "${wrong% *}" | tr -d - | sed 's/maxtime/max_time/')=.*must be a number"
+done
 
 # --- the wheel: header and module, from a copy of the checkout, without a network
 mkdir -p "$tmp/copy/examples"

@@ -37,6 +37,19 @@ check_out "kbench.py alone" 'int/impl=int'
 check_out "kbench.py alone: kernels" 'Error: kbench.kernels is in kbench_kernels.py, which is not there'
 run "$PYTHON" examples/python/kbench_kernels.py --list
 check_out "--list" '^matmul fwd  A\[M|K\] B\[K|N\] -> C\[M|N\]'
+run "$PYTHON" examples/python/kbench_kernels.py --list --op softmax
+check_rc "--list --op" 2
+check_err "--list --op" '--list measures nothing, so --op has no effect'
+run "$PYTHON" examples/python/kbench_kernels.py --load tests/evidence/h200/operations.json --max-time 1
+check_err "--load --max-time" '--load measures nothing, so --max-time has no effect'
+echo '[{"name": "a", "operation": "a", "params": {"n": 1}}]' > "$tmp/none.json"
+run "$PYTHON" examples/python/kbench_kernels.py --load "$tmp/none.json"
+check_rc "--load: another program" 2
+check_err "--load: another program" 'none.json has records of another program'
+echo '[{' > "$tmp/none.json"
+run "$PYTHON" examples/python/kbench_kernels.py --load "$tmp/none.json" --summary
+check_rc "--load: no records" 2
+check_err "--load: no records" 'error: .*none.json:1: '
 run "$PYTHON" examples/python/kbench_kernels.py --op softmax
 check_rc "no GPU" 2
 check_err "no GPU" 'error: kernels run on a GPU'

@@ -63,4 +63,11 @@ check_rc "a layout that is none" 1
 check_out "a layout that is none: which there are" "layout=NX is unknown; it is NN, NT or TN"
 run "$suite" $short --op dropout --impl oracle --size small -a p=0,0.5,1
 check_rc "dropout of none, half and all" 0
+run "$suite" $short --op dropout --impl oracle --size small -a p=-1,2
+check_rc "dropout: no probability" 1
+check_out "dropout: no probability" "p=2 is not a probability"
+check_out "dropout: no probability" " 0 ok"
+run "$suite" $short --op sum --impl oracle --size small -a dir=bwd
+check_rc "a direction that the oracle does not compute" 1
+check_out "a direction that the oracle does not compute" 'this implementation computes dir=run; select'
 finish

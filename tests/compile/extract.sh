@@ -19,6 +19,10 @@ check_same "kernels of cuBLAS in the list" "$(grep -c cublas "$tmp/names")" 0
 run python3 tests/extract.py softmax/onlin/f32
 check_rc "an unknown name" 1
 check_err "an unknown name: the next one" "there is no softmax/onlin/f32; close are softmax/online/f32"
+run python3 tests/extract.py softmax online f32
+check_rc "three words" 2
+check_err "three words" 'extract.py OP'
+check_same "three words: nothing for one.cu" "$(cat "$out")" ""
 
 everything && run python3 tests/extract.py --check && # takes 36 s
     check_rc "the kernel parameters of all variants" 0 &&

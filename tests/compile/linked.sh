@@ -43,6 +43,11 @@ run "$rung" softmax online 8 x
 check_err "no number" 'unexpected argument x.*The sizes'
 run "$rung" softmax online 8 0
 check_err "a size of 0" 'unexpected argument 0.*each an integer of at least 1'
+for wrong in "softmax online 8 99999999999999999999" "softmax online 8 9 f32 bf16" "matmul naive 1 2 3 NT NN" "matmul_e4m3 naive 1 2 3 TN"; do
+    run "$rung" $wrong --list
+    check_rc "$wrong" 2
+    check_err "$wrong" "unexpected argument ${wrong##* }"
+done
 run "$rung" softmax
 check_rc "no rung" 2
 check_err "no rung" '^usage: one_rung OPERATION'
@@ -52,9 +57,9 @@ case_of() {
     check_same "$1" "$(head -n 1 "$out")" "$2"
 }
 case_of "matmul wgmma 4096 4096 4096" "matmul/dir=fwd/impl=wgmma/dtype=bf16/M=4096/N=4096/K=4096"
-case_of "matmul/fwd warptile 100 200 300 TN" "matmul/dir=fwd/impl=warptile/dtype=f32/M=100/N=200/K=300"
+case_of "matmul/fwd warptile 100 200 300 TN" "matmul/dir=fwd/impl=warptile/dtype=f32/M=100/N=200/K=300/layout=TN"
 case_of "softmax/bwd onepass 7 9 f16" "softmax/dir=bwd/impl=onepass/dtype=f16/rows=7/cols=9"
-case_of "attention flashpp 1 2 512 128 causal" "attention/dir=fwd/impl=flashpp/dtype=bf16/batch=1/heads=2/length=512/dimension=128"
+case_of "attention flashpp 1 2 512 128 causal" "attention/dir=fwd/impl=flashpp/dtype=bf16/batch=1/heads=2/length=512/dimension=128/causal=1"
 case_of "gather naive 10 20" "gather/dir=run/impl=naive/dtype=f32/n=10/among=20"
 case_of "strided naive 10 3" "strided/dir=run/impl=naive/dtype=f32/N=10/stride=3"
 case_of "embedding vec 3 4 5 f32" "embedding/dir=fwd/impl=vec/dtype=f32/rows=3/cols=4/vocabulary=5"

@@ -26,6 +26,10 @@ have python3 || { skip "no python3" && finish; }
 timed "05_against_library" "mine warptile mine warptile" "$tmp/05_against_library" --impl mine,warptile --size small,large
 timed "one_rung matmul" regblock "$tmp/06_one_rung" matmul regblock 256 128 64 TN bf16
 timed "one_rung softmax" online "$tmp/06_one_rung" softmax online 300 1000
+timed "one_rung, a replaced size" online "$tmp/06_one_rung" softmax online 300 1000 -a rows=64
+check_same "one_rung, a replaced size: its bytes" "$(python3 -c '
+import json, sys
+print(*[(r["params"]["rows"], r["bytes"] / r["params"]["rows"]) for r in json.load(open(sys.argv[1]))])' "$tmp/records.json")" "(64, 4000.0)"
 timed "one_rung softmax bwd" naive "$tmp/06_one_rung" softmax/bwd naive 300 1000 f32
 for name in softmax/bwd/warp/f32 layernorm/bwd/ticket/bf16 embedding/bwd/sorted/f32; do
     run python3 tests/extract.py $name

@@ -13,6 +13,8 @@ import sys
 import time
 import types
 import warnings
+from concurrent.futures import Future
+from fractions import Fraction
 
 import kbench
 
@@ -207,6 +209,37 @@ def errors():
         "the reference must be" in raised(kbench.Error, kbench.judge, file, file, (1,)),
     )
     check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
+    check("no benchmark function", "op=" in raised(kbench.Error, kbench.bench, 5))
+    check("expect: one word", kbench.time(int, host=True, samples=3, expect="sync").time_ms)
+    nan, inf = float("nan"), float("inf")
+    for wrong in (
+        *({k: v} for k in ("bytes", "flops", "items") for v in (-1, nan, inf, "5")),
+        *({k: v} for k in ("precision", "max_time") for v in (-1, nan, "1s")),
+        *({k: v} for k in ("samples", "seed", "device") for v in (-1, 2.5, 2**64 + 5)),
+        *({"check": 0, k: v} for k in ("rtol", "atol") for v in (-1, nan, "1")),
+        *({"params": {"n": v}} for v in (2**63, 2**64 + 5, None)),
+        {"precision": 5},
+        {"params": [("n", 1)]},
+        {"params": {"n\0m": 1}},
+        {"params": {str(i): i for i in range(16)}},
+        {"rtol": 1e-3},
+        {"atol": 1e-3, "check": bool},
+    ):
+        key = list(wrong)[-1] if "rtol" not in wrong else "rtol"
+        said = raised(kbench.Error, kbench.time, int, host=True, max_time=wrong.pop("max_time", 0.01), **wrong)
+        check(f"arguments: {wrong}", said and (key in said or "NUL" in said), said)
+    params = {"n": 2**63 - 1, "m": -(2**63) + 1, "r": Fraction(1, 2)}
+    check("params", kbench.time(int, host=True, samples=3, params=params).params == dict(params, r=0.5))
+
+    async def coroutine():
+        return 1
+
+    for lazy in (lambda: (i for i in "ab"), lambda: map(abs, [1]), coroutine, Future):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the coroutine is never awaited
+            said = raised(kbench.Error, kbench.time, lazy, host=True, samples=3)
+        check("a function that has not done its work when it returns", said and "waits for the result" in said, said)
+    check("an iterator of a list has nothing to do later", kbench.time(iter, [1], host=True, samples=3).time_ms)
     bad = kbench.time(int, host=True, mode="warm")
     check("a bad description", bad.status == "failed" and "mode" in bad.message and "kb_" not in bad.message, bad)
     c = "kb_desc.n_params; kb_expect(kb, KB_EXPECT_SYNC); KB_TIME(kb) { ... }; KB_ALLOC; kb_check; kb->stream"
@@ -277,6 +310,24 @@ def records():
     for name, cure in (("r.html", '"--html"'), ("r.csv", '"--csv"'), ("r.svg", "kbench.figure"), ("r", "endings")):
         said = raised(kbench.Error, kbench.save, r, os.path.join(scratch, name))
         check(f"not saved: {name}", said and cure in said and not os.path.exists(os.path.join(scratch, name)), said)
+    torn = os.path.join(scratch, "torn.jsonl")
+    for text, count in (("{}\n{}\n", 2), ("{}\n{}", 2), ('{}\n{{"name": "b', 1), ("{}\n\n", 1), ("", 0)):
+        with open(torn, "w") as f:
+            f.write(text.format(*[json.dumps(r[0].to_dict())] * 2))
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            check(f"read: {text!r}", len(kbench.load(torn)) == count)
+        check(f"read: {text!r}: a message", ("torn.jsonl:2: this line ends" in said.getvalue()) == ('"b' in text))
+    for text in ('[{"name": "a"},', '{"name": \n{}', "[1, 2]", '{"n": 1}', "\xff\0"):
+        with open(torn, "w", encoding="latin-1") as f:
+            f.write(text)
+        check(f"not read: {text!r}", "torn.jsonl" in str(raised(kbench.Error, kbench.load, torn)))
+    for records, options, cure in (
+        (r, ("--csv", os.path.join(scratch, "none", "x.csv")), "cannot write"),
+        (r, ("--columns", "nosuch"), "nosuch"),
+        ([], (), "no record"),
+    ):
+        said = raised(kbench.Error, kbench.table, records, *options)
+        check(f"kbench.table: {options}", said and cure in said and "records.json" not in said, said)
     for records in (r, again, r[0]):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             kbench.table(records)
@@ -328,6 +379,14 @@ def triton_faces():
     few = [w for w in said if "FEW" in w[0]]
     check("do_bench: a warning if unreliable", few and "UNVERIFIED" not in few[0][0] and few[0][1] == "api.py", said)
     check("do_bench: once", len(set(said)) == len(said), said)
+
+    for wrong in ({"quantiles": [1.5]}, {"quantiles": [-1]}, {"quantiles": [float("nan")]}, {"rep": -1}):
+        said = raised(kbench.Error, kbench.do_bench, int, host=True, **wrong)
+        check(f"do_bench: {wrong}", said and list(wrong)[0] in said, said)
+    for line_names in (["A"], ["A", "B", "C"], ["A", "A"], ["n", "B"]):
+        wrong = dict(x_names=["n"], x_vals=[1], line_arg="p", line_vals=["a", "b"], plot_name="p", args={})
+        said = raised(kbench.Error, kbench.Benchmark, line_names=line_names, **wrong)
+        check(f"Benchmark: {line_names}", said and "line_names" in said, said)
 
     class Tensor:
         grad = 1
@@ -441,6 +500,21 @@ def command_line():
         found["skipped"].status == "skipped" and "not today" in found["skipped"].message,
         found["skipped"],
     )
+    done = run("--iters", "5", "--op", "misuse", "--json", path)
+    for r in kbench.load(path):
+        want = r.params["which"].replace("_", " ")
+        check(f"misuse: {want}", r.time_ms is None and f"Error: {want}" in r.message, r.to_dict())
+    check("misuse", done.returncode == 1 and "7 failed" in done.stdout, done.stdout)
+    done = run("--iters", "5", "--op", "odd")
+    check("advice in Python's terms", "into kb.time" in done.stdout and not re.search("KB_|kb_", done.stdout), done.stdout)
+    done = run("--iters", "5", "--op", "sized", "--json", path)
+    found = sorted((r.params["n"], r.params["m"], r.message) for r in kbench.load(path))
+    want = [(3, 1, "3 1"), (3, 2, "3 2"), (9, 4, "9 4")]
+    check("sizes: their axes are arguments of the function", found == want, found)
+    done = run("--iters", "5", "--op", "partial")
+    check("a callable object", done.returncode == 0 and "1 case: 1 ok" in done.stdout, done.stdout)
+    done = run("--list", "--op", "sized", "--size", "large", "-a", "m=5")
+    check("sizes: a category", "n=9/m=5" in done.stdout and len(done.stdout.splitlines()) == 1, done.stdout)
     done = run("--op", "on_a_gpu")
     check("no GPU", "host=True" in done.stdout and "skipped" in done.stdout, done)
     check("unknown", run("--op", "totl").returncode == 2)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """Benchmarks for kbench's command line: correct benchmarks, and one benchmark for each kind of failure."""
 
+import functools
 import os
 
 import kbench
@@ -79,6 +80,30 @@ def buffers(kb, dtype):
     assert (tensor.data, tensor.shape[0], tensor.ndim, lent, device) == (x.address, 1000, 1, dtype, None)
     kb.time(sum, values, host=True)
     kb.check(None, sum(values))
+
+
+@kbench.bench(sizes={"small": "n=3 m=1,2", "large": "n=9 m=4"})
+def sized(kb, n, m):
+    kb.time(sum, [n, m], host=True)
+    kb.check(None, n + m)
+    kb.note(f"{n} {m}")
+
+
+@kbench.bench(which=["alloc:_dtype", "alloc:_place", "alloc:_count", "fill:_kind", "expect", "kb.bytes", "kb.check"])
+def misuse(kb, which):
+    kb.time(int, host=True)
+    {
+        "alloc:_dtype": lambda: kb.alloc(4, "f31"),
+        "alloc:_place": lambda: kb.alloc(4, "f32", "gpu"),
+        "alloc:_count": lambda: kb.alloc(2**64 + 4),
+        "fill:_kind": lambda: kb.fill(kb.alloc(4), "random"),
+        "expect": lambda: kb.expect("syn"),
+        "kb.bytes": lambda: kb.bytes("5"),
+        "kb.check": lambda: kb.check(1.5),
+    }[which]()
+
+
+kbench.bench(functools.partial(sized, m=2), op="partial", n=[1])
 
 
 @kbench.bench

@@ -314,6 +314,7 @@ def errors():
     )
     says("fill", ["needs out="], kernels["fill", "run", "unroll"])
     says("lists", ["of different lengths"], kernels["softmax", "fwd"].oracle, [[1.0], [1.0, 2.0]])
+    says("lists: an index", ["t has to hold whole numbers"], kernels["cross_entropy", "fwd"].oracle, [[1.0, 2.0]], [0.5])
     says("no GPU", ["kernels run on a GPU", ".oracle(...)"], soft, x)
     says("no GPU for the suite", ["run on a GPU"], kernels.suite, ["softmax"])
     says("a suite's operation", ["nearest is 'softmax'"], kernels.suite, ["sofmax"])
