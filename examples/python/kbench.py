@@ -465,7 +465,6 @@ class _Library:
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
 
-
     def calibrate(self, device: int) -> None:
         """Calibrates the event timer once, with the durations of empty kernels by CUPTI. Without CUPTI, or when an
         external profiler is attached, the event timer is not calibrated, and the confidence intervals of short
