@@ -5136,6 +5136,17 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
+// Returns whether a selected case has the axis that `arg`, as in -a rows=512, names.
+static bool kbi_plan_has(const kbi_plan* plan, const char* arg) {
+    const size_t n = strcspn(arg, "=");
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++) {
+        if (c->direction && kbi_same_name_n(arg, n, "dir", 3)) return true;
+        for (int i = 0; i < c->n_params; i++)
+            if (kbi_same_name_n(arg, n, c->params[i].name, strlen(c->params[i].name))) return true;
+    }
+    return false;
+}
+
 static bool kbi_plan_recall(kbi_plan* plan) { // for --list: removes the cases that have a record
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -12746,6 +12757,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
         kbi_warn("one process: a crash ends the run, and --timeout has no effect");
         kbi_watch_stops(1);
     }
+    for (int i = 0; i < o->axis.n; i++)
+        if (!kbi_plan_has(plan, o->axis.of[i]))
+            kbi_warn("-a %.100s: no selected case has this axis; --list shows the axes", o->axis.of[i]);
     static const int efforts[] = { KBI_OPTION_precision, KBI_OPTION_min_time, KBI_OPTION_max_time };
     for (int i = 0; o->on[KBI_OPTION_iters] && i < KBI_COUNT(efforts); i++)
         if (o->on[efforts[i]])

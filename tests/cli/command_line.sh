@@ -296,6 +296,12 @@ for o in "--precision 5" "--min-time 1ms" "--max-time 20ms"; do
 done
 run $prog --iters 3 --warmup 1 --op mse
 check_not_err "--iters alone" "does not change it"
+run $prog --iters 3 --warmup 1 --op softmax -a n=5 -a rows=8
+check_rc "-a of another operation's axis" 0
+check_err "-a of another operation's axis" "-a n=5: no selected case has this axis; --list shows the axes"
+check_not_err "-a of an axis of the operation" "-a rows=8"
+run $prog --iters 3 --warmup 1 --op overlap,softmax -a n=5 -a dir=fwd
+check_not_err "-a of axes of two operations" "no selected case has this axis"
 run $prog --fast --op mse
 check_rc "--fast" 0
 run $prog --quick --op mse
