@@ -70,7 +70,9 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     s.k = axis(kb, "K", op->family == KBK_GEMM ? s.cols : 0);
     if (op->family == KBK_GEMM) s.layout = layout_of(kb);
     if (one_layout(op) && s.layout != KBK_NT) kb_fail(kb, "%s supports only layout=NT", op->name);
-    s.causal = (int)axis(kb, "causal", 0);
+    int64_t causal = axis(kb, "causal", 0);
+    if (causal != 0 && causal != 1) kb_fail(kb, "causal=%lld is neither 0 nor 1", (long long)causal);
+    s.causal = (int)causal;
     s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
     if (!(s.p >= 0 && s.p <= 1)) kb_fail(kb, "p=%g is not a probability; it is a number from 0 to 1", s.p);
     if (strcmp(kb->direction, op->dir) != 0) // -a dir=

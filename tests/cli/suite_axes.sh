@@ -67,6 +67,9 @@ run "$suite" $short --op dropout --impl oracle --size small -a p=-1,2
 check_rc "dropout: no probability" 1
 check_out "dropout: no probability" "p=2 is not a probability"
 check_out "dropout: no probability" " 0 ok"
+run "$suite" $short --op attention --impl oracle --size small -a causal=3
+check_rc "a causal that is neither 0 nor 1" 1
+check_out "a causal that is neither 0 nor 1" 'causal=3 is neither 0 nor 1'
 run "$suite" $short --op sum --impl oracle --size small -a dir=bwd
 check_rc "a direction that the oracle does not compute" 1
 check_out "a direction that the oracle does not compute" 'this implementation computes dir=run; select'
