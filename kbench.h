@@ -2139,7 +2139,8 @@ static const struct {
 KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "the mask of flags in a record has 64 bits");
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
-// Replaces the terms of C in a message or advice by those of another language. The result must stay valid.
+// Replaces the terms of C in a message or advice by those of another language. The result must stay valid; NULL: the
+// text stays as it is.
 static const char* (*kbi_rephrase)(const char* text);
 #if defined(KBENCH_SHARED)
 #if defined(__cplusplus)
@@ -2161,7 +2162,8 @@ static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
         : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
         : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
                                        : kbi_flags[flag].advice;
-    return kbi_rephrase ? kbi_rephrase(advice) : advice;
+    const char* other = kbi_rephrase ? kbi_rephrase(advice) : NULL;
+    return other ? other : advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -3459,7 +3461,8 @@ static void kbi_vsay(char* message, size_t size, const char* format, va_list lis
     kbi_fit(message, n, size, n ? "; " : "");
     n = strlen(message);
     kbi_vfit(message, n, size, format, list);
-    if (kbi_rephrase) kbi_fit(message, n, size, "%s", kbi_rephrase(message + n));
+    const char* other = kbi_rephrase ? kbi_rephrase(message + n) : NULL;
+    if (other) kbi_fit(message, n, size, "%s", other);
 }
 
 KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) {
@@ -9453,7 +9456,8 @@ void kb_note(kb_state* kb, const char* format, ...) {
     kbi_vfit(text, 0, sizeof text, format, list);
     va_end(list);
     if (kbi_failed(kb->run)) return;
-    if (kbi_rephrase) kbi_fit(text, 0, sizeof text, "%s", kbi_rephrase(text));
+    const char* other = kbi_rephrase ? kbi_rephrase(text) : NULL;
+    if (other) kbi_fit(text, 0, sizeof text, "%s", other);
     size_t n = strlen(text);
     for (const char* p = message; n && (p = strstr(p, text)); p++) // omits a note that an earlier call added
         if ((p == message || (p[-1] == ' ' && p[-2] == ';')) && (!p[n] || p[n] == ';')) return;
@@ -11600,7 +11604,7 @@ static struct kbi_startup {
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
 #define KBI_WORKER_MARK (SIGRTMAX - 1) // a worker ignores this signal from exec to kb_main; valgrind uses SIGRTMAX
 
-KBI_CONSTRUCTOR static void kbi_startup_read(void) {
+static void kbi_startup_read(void) {
     struct kbi_startup* start = &kbi_startup;
     const char* s = getenv(KBI_STARTED_AS);
     long process;
@@ -11616,6 +11620,12 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     if (file < 0) return;
     if (!kbi_read_file(file, &start->command, SIZE_MAX)) kbi_text_free(&start->command);
     close(file);
+}
+
+KBI_CONSTRUCTOR static void kbi_startup_begin(void) {
+    const int before = errno; // C promises main an errno of 0
+    kbi_startup_read();
+    errno = before;
 }
 
 static char** kbi_split_command(char* text, size_t size, int* count) {
@@ -11653,10 +11663,12 @@ KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) 
     _exit(2);
 }
 
-// Returns whether main has read its input from a pipe or terminal: in a worker, main would read something else.
+// Returns whether main has read its input from a pipe or terminal: in a worker, main would read something else. The
+// first read allocates the buffer. _shortbuf: main disabled buffering.
 static bool kbi_input_gone(void) {
 #if defined(__GLIBC__)
-    return kbi_startup.input < 0 && stdin->_IO_buf_base != NULL; // allocated by the first read
+    const bool buffered = stdin->_IO_buf_base != NULL && stdin->_IO_buf_base != stdin->_shortbuf;
+    return buffered && kbi_startup.input < 0 && lseek(0, 0, SEEK_CUR) < 0; // now >= 0: main opened a file as stdin
 #else
     return false;
 #endif

@@ -1744,12 +1744,12 @@ static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kb
 }
 
 static void kbi_changes_disturbed(kbi_table* t, const kbi_assessment* a) {
-    char text[320];
+    char text[400];
     if (!a->old_disturbed && !a->new_disturbed) return;
     snprintf(text, sizeof text,
-             "Other programs or virtual machines used the processor during uncertain cases (%lld in the old run, "
-             "%lld in the new run). Their times may be too long, so their intervals include the shortest sample. "
-             "Repeat the disturbed run on a quiet machine, or use --race.",
+             "Other programs, other threads of the benchmark, or other virtual machines used the processor during "
+             "uncertain cases (%lld in the old run, %lld in the new run). Their times may be too long, so their "
+             "intervals include the shortest sample. Repeat the disturbed run on a quiet machine, or use --race.",
              (long long)a->old_disturbed, (long long)a->new_disturbed);
     kbi_table_wrap(t, 0, text);
 }

@@ -560,7 +560,7 @@ def _number(name: str, value: Any, low: float = 0.0) -> float:
 def _whole(name: str, value: Any, low: int = 0, high: int = 2**63 - 1) -> int:
     """Returns the argument `name` as an int, which ctypes does not truncate. Raises Error if it is out of range."""
     try:
-        number = operator.index(value)
+        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
     except TypeError:
         number = low - 1
     if not low <= number <= high:
@@ -1015,7 +1015,7 @@ class _Job:
     def _first(self, call: Callable[[int], Any], stream: int) -> Any:
         with _Backwards(stream) as backwards:
             output = call(stream)
-        if isinstance(output, _LAZY):
+        if isinstance(output, _LAZY) and not (isinstance(output, Future) and output.done()):
             raise Error(
                 f"The function returned a {type(output).__name__}, which has not done its work yet, so the time would "
                 "be too short. Time a function that waits for the result: list(...), asyncio.run(...), .result()"
@@ -1360,11 +1360,12 @@ def table(records: Any, *options: str) -> None:
     "time,speedup". Raises Error if an option is invalid, a file cannot be written, or there is no record."""
     if _library().is_worker:
         return
+    texts = [os.fspath(o) for o in options]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "records.json")
         _save_some(records, path)
-        with _terminal_settings(options) as color:
-            code, text, said = _captured(["kbench", "--load", path, *color, *map(os.fspath, options)])
+        with _terminal_settings(texts) as color:
+            code, text, said = _captured(["kbench", "--load", path, *color, *texts])
         terms = _PYTHON_TERMS + _PYTHON_OPTIONS
         sys.stdout.write(_in_python_terms(text, terms))
         if code == 2:
@@ -4741,7 +4742,7 @@ class _Judge:
         if self.error(want, again, examples)[0] > 1:
             self.flag("INVALID_TASK", "the reference gives different outputs for the same inputs")
         if self.inplace and self.error(fresh, want_fresh, fresh)[0] <= 1:
-            self.flag("INVALID_TASK", "the reference returns nothing and does not change its inputs")
+            self.flag("INVALID_TASK", "the check passes for a function that returns nothing and does not change its inputs")
         if (
             not self.inplace
             and _dtype_of(want_fresh) != "int"

@@ -31,13 +31,14 @@ check_same "main: cleared: one supervisor" "$(grep -c 'ended before it began' "$
 
 # --- a main that reads its input: the process that measures has the same input
 echo 7 > "$tmp/main_functions.txt"
-for how in file pipe moves; do
+for how in file pipe moves errno opens unbuffered; do
     rm -f "$tmp/r.json"
     run sh -c 'cd "$1" || exit
         case $2 in
         file) MAINS=reads ./mains $3 < main_functions.txt ;;
         pipe) echo 7 | MAINS=reads ./mains $3 ;;
         moves) MAINS=moves ./mains $3 < /dev/null ;;
+        *) echo 5 | MAINS=$2 ./mains $3 ;; # reads nothing from the pipe
         esac' sh "$tmp" $how "$quick --op tells --json $(cd "$tmp" && pwd)/r.json"
     check_rc "main reads: $how" 0
     check "main reads: $how" grep -q '"counters": {"input": 7}' "$tmp/r.json"

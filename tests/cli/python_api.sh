@@ -133,7 +133,7 @@ check_err "judge: no file" 'there is no file'
 run "$PYTHON" -m kbench judge tests/cli/python/honest.py
 check_rc "judge: no task" 2
 check_err "judge: no task" '--task'
-for reference in '1 / 0:the reference raised ZeroDivisionError' 'None:the reference returns nothing and does not change its inputs'; do
+for reference in '1 / 0:the reference raised ZeroDivisionError' 'None:the check passes for a function that returns nothing and does not change its inputs'; do
     printf 'def reference(x):\n    return %s\ninputs = ([1.0, 2.0],)\n' "${reference%%:*}" > "$tmp/task.py"
     run "$PYTHON" -m kbench judge $task:reference --task "$tmp/task.py"
     check_rc "judge: ${reference#*:}" 1

@@ -154,7 +154,7 @@ check_rc "a disturbed new run is no regression" 0
 check_not_out "a disturbed new run" 'REGRESSED|SLOWER'
 check_out "a disturbed new run" "^Not certain: 10 cases compared"
 tr '\n' ' ' < "$out" > "$tmp/flat" && cp "$tmp/flat" "$out"
-check_out "a disturbed new run: the reason" "Other programs .* uncertain cases \(0 in the old run, 10 in the new run\)"
+check_out "a disturbed new run: the reason" "Other programs, .* uncertain cases \(0 in the old run, 10 in the new run\)"
 check_out "a disturbed new run: what to do" "Repeat the disturbed run on a quiet machine, or use --race"
 files --compare quiet.json busy.json --fail-on noise
 check_rc "a disturbed new run, --fail-on noise" 4

@@ -239,6 +239,9 @@ def errors():
             warnings.simplefilter("ignore")  # the coroutine is never awaited
             said = raised(kbench.Error, kbench.time, lazy, host=True, samples=3)
         check("a function that has not done its work when it returns", said and "waits for the result" in said, said)
+    done = Future()
+    done.set_result(1)
+    check("a Future that is done", kbench.time(lambda: done, host=True, samples=3.0).time_ms)
     check("an iterator of a list has nothing to do later", kbench.time(iter, [1], host=True, samples=3).time_ms)
     bad = kbench.time(int, host=True, mode="warm")
     check("a bad description", bad.status == "failed" and "mode" in bad.message and "kb_" not in bad.message, bad)
