@@ -15,6 +15,9 @@ for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import json
 # --- lengths
 words=$(wc -w < README.md)
 if [ "$words" -le 1200 ]; then pass; else fail "README.md has $words words, bound 1200"; fi
+for command in "make run" "make test"; do
+    check "README.md names $command" grep -q "^    $command  " README.md
+done
 words=$(wc -w < tests/MEASUREMENT.md)
 if [ "$words" -le 3000 ]; then pass; else fail "tests/MEASUREMENT.md has $words words, bound 3000"; fi
 for d in $documents; do
