@@ -6614,7 +6614,7 @@ static const struct {
       "read the reason in the table, or in the key message of the record", "kb_skip(kb, \"needs sm_90\");" },
     { "change", "a column of --compare, --baseline and --race",
       "time of the new run / time of the old run - 1; a positive change is slower",
-      "the change is only as certain as its interval is narrow",
+      "if the interval is wide, the true change may be much smaller or larger",
       "compare the interval with --threshold; the verdict does so for each case",
       "+61.3%    [+57.6%, +65.1%]  REGRESSED severe" },
     { "added,removed,had failed,not comparable,no time", "a verdict of --compare",
