@@ -2730,7 +2730,10 @@ static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char
     for (int i = 0; i < n; i++) {
         double y = kbi_at(&f->y, ticks[i]);
         kbi_draw_line(t, left, y, f->x.to, y, "grid");
-        kbi_draw_text(t, left - 6, y + 4, "end", "dim", kbi_tick_text(ticks[i] * scale, text));
+        const double x = ticks[i] * scale;
+        const bool thousands = fabs(x) >= 1e5 && fabs(x) < 1e6; // six digits do not fit left of the axis
+        kbi_tick_text(thousands ? x / 1000 : x, text);
+        kbi_draw_text(t, left - 6, y + 4, "end", "dim", thousands ? strcat(text, "k") : text);
     }
     kbi_draw_text(t, left, top - 8, "start", "dim", title);
 }
